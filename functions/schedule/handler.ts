@@ -20,9 +20,9 @@ export const handler = async (event: unknown, context: Context): Promise<void> =
   const { jobId, taskToken } = scheduleInputSchema.parse(event);
   const stay = durationMs(Math.min(longestStayMs, context.getRemainingTimeInMillis() - reserveMs));
   const self = { owner: context.awsRequestId, until: later(deps.clock.now(), stay) };
-  const seat = await invocation(deps, jobId, transitions.schedule, () =>
+  const seating = await invocation(deps, jobId, transitions.schedule, () =>
     enlistJob(deps, { jobId, token: taskToken }, self),
   );
   // Its time is that of the jobs which it serves, and not of the one that it began with.
-  if (seat !== undefined) await reside(deps, seat, { ...self, jobId });
+  if (seating !== undefined) await reside(deps, seating, { ...self, jobId });
 };

@@ -6,7 +6,7 @@ import { residentsWanted, residentWeight } from '../core/model/resident-load.ts'
 import type { RosterJob, RosterView, TakenSeat } from '../ports/roster.ts';
 import { findJob } from './query-jobs.ts';
 import type { ResidentDeps } from './resident-deps.ts';
-import { SeatWatch, seatMs, viewLimit } from './resident-home.ts';
+import { type Seating, SeatWatch, seatMs, viewLimit } from './resident-home.ts';
 
 /** A job and the token by which its state machine waits. */
 export interface ScheduleRequest {
@@ -60,7 +60,7 @@ async function seatFor(
   deps: ResidentDeps,
   invocation: Invocation,
   before: RosterJob | undefined,
-): Promise<{ readonly seat: TakenSeat | undefined; readonly view: RosterView }> {
+): Promise<{ readonly seating: Seating | undefined; readonly view: RosterView }> {
   const watch = new SeatWatch(seatMs(deps));
   for (let looks = 0; ; looks++) {
     const view = await deps.roster.view(viewLimit(deps));
@@ -69,9 +69,9 @@ async function seatFor(
     const weights = view.jobs.map(({ weight }) => weight);
     if (watch.living(now).size < residentsWanted(weights, deps.residents)) {
       const seat = await takeSeat(deps, watch, invocation);
-      if (seat !== undefined) return { seat, view };
+      if (seat !== undefined) return { seating: { seat, watch }, view };
     }
-    if (isServed(watch, now, before) || looks >= mostLooks) return { seat: undefined, view };
+    if (isServed(watch, now, before) || looks >= mostLooks) return { seating: undefined, view };
     await deps.clock.sleep(lookMs);
   }
 }
@@ -85,7 +85,7 @@ export async function enlistJob(
   deps: ResidentDeps,
   { jobId, token }: ScheduleRequest,
   invocation: Invocation,
-): Promise<TakenSeat | undefined> {
+): Promise<Seating | undefined> {
   const job = await findJob(deps.jobs, jobId);
   const { createdAt } = job;
   if (finalJobStates.includes(job.state))
@@ -97,8 +97,8 @@ export async function enlistJob(
     { jobId, createdAt, weight: weightOf(job), mark: invocation.owner, enlistedAt },
     token,
   );
-  const { seat, view } = await seatFor(deps, invocation, before);
-  if (seat !== undefined) return seat;
+  const { seating, view } = await seatFor(deps, invocation, before);
+  if (seating !== undefined) return seating;
   const load = view.jobs.reduce((sum, { weight }) => sum + weight, 0);
   if (load > deps.residents && before === undefined) {
     deps.log.info('waiting for a scheduler', { jobId, load, residents: deps.residents });

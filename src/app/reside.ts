@@ -4,7 +4,7 @@ import { limits } from '../contracts/limits.ts';
 import { durationMs, elapsedMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
 import { hasRoom } from '../core/model/resident-load.ts';
 import { forEachBounded } from '../lib/bounded.ts';
-import type { RosterJob, RosterPage, RosterView, TakenSeat } from '../ports/roster.ts';
+import type { RosterJob, RosterPage, RosterView } from '../ports/roster.ts';
 import type { ResidentDeps } from './resident-deps.ts';
 import {
   beatEveryMs,
@@ -13,7 +13,7 @@ import {
   leavingMs,
   patienceMs,
   type ResidentHome,
-  SeatWatch,
+  type Seating,
   seatMs,
   type ServedJob,
   unserved,
@@ -166,7 +166,9 @@ async function beatBehind(deps: ResidentDeps, home: ResidentHome, from: string):
 
 async function look(deps: ResidentDeps, home: ResidentHome): Promise<RosterView> {
   const view = await deps.roster.view(viewLimit(deps));
-  home.watch.look(view, deps.clock.now());
+  const now = deps.clock.now();
+  home.watch.look(view, now);
+  home.isInDoubt = unserved(view, home.watch.provenTo(now, home.owner)).length > 0;
   return view;
 }
 
@@ -230,13 +232,13 @@ async function stopAll(home: ResidentHome): Promise<void> {
 
 /**
  * Gives the seat up, and looks once more: whoever enlisted a job while we sat there relies on us. True where nothing is
- * left to serve, or others sit there now.
+ * left to serve but by others that are seen to live, or others sit there now.
  */
 async function leave(deps: ResidentDeps, home: ResidentHome): Promise<boolean> {
   await deps.roster.leave(home.seat);
   const view = await look(deps, home);
+  if (!home.isInDoubt) return true;
   const now = deps.clock.now();
-  if (unserved(view, home.watch.living(now, home.owner)).length === 0) return true;
   const seat = { ...home.seat, until: later(now, seatMs(deps)) };
   const seen = view.seats.find(({ number }) => number === seat.number);
   if (seen?.resident !== undefined || (await deps.roster.sit(seat, seen)) === 'occupied') return true;
@@ -267,7 +269,7 @@ async function handOver(deps: ResidentDeps, home: ResidentHome): Promise<void> {
  */
 export async function reside(
   host: ResidentDeps,
-  seat: TakenSeat,
+  { seat, watch }: Seating,
   { until, jobId }: { readonly until: EpochMs; readonly jobId: JobId },
 ): Promise<void> {
   const deps: ResidentDeps = { ...host, room: new SharedRoom() };
@@ -276,10 +278,11 @@ export async function reside(
     begunFor: jobId,
     until,
     seat,
-    watch: new SeatWatch(seatMs(deps)),
+    watch,
     jobs: new Map(),
     wake: new AbortController(),
     beatAt: epochMs(0),
+    isInDoubt: true,
     farBeats: { at: epochMs(0) },
     left: new AbortController(),
   };
@@ -297,7 +300,8 @@ export async function reside(
       }
       home.wake = new AbortController();
       const hasLooked = await lookAround(deps, home, now);
-      const isIdle = hasLooked && home.jobs.size === 0;
+      // Whoever has a job's resident for dead may rely on us, who have not watched it for as long.
+      const isIdle = hasLooked && home.jobs.size === 0 && !home.isInDoubt;
       if (isIdle && (await leave(deps, home))) return;
       await deps.clock.sleep(deps.config.tickMs, home.wake.signal);
     }

@@ -14,6 +14,12 @@ export interface ServedJob {
   goneSince?: EpochMs;
 }
 
+/** A seat that was taken, and the watch by which it was: a resident knows from there who lives. */
+export interface Seating {
+  readonly seat: TakenSeat;
+  readonly watch: SeatWatch;
+}
+
 /** One resident: its seat, its jobs, and what wakes it. */
 export interface ResidentHome {
   readonly owner: string;
@@ -26,6 +32,8 @@ export interface ResidentHome {
   /** Fires when a job of it has ended. */
   wake: AbortController;
   beatAt: EpochMs;
+  /** Whether jobs were on the roster, when it was last seen, of whose residents nobody knows whether they live. */
+  isInDoubt: boolean;
   /** Signs of life for jobs beyond its view: when they last began, and those under way. */
   readonly farBeats: { at: EpochMs; underWay?: Promise<void> };
   /** Of the look at the roster that was begun last: fires when it has ended. Kept until that is seen. */
@@ -83,9 +91,9 @@ export class SeatWatch {
     return living;
   }
 
-  /** Those of them whose seat has changed under this watch. */
-  provenTo(now: EpochMs): ReadonlySet<string> {
-    return new Set([...this.living(now)].filter((resident) => this.proven.has(resident)));
+  /** Those of them whose seat has changed under this watch: the others may be dead all the same. */
+  provenTo(now: EpochMs, but?: string): ReadonlySet<string> {
+    return new Set([...this.living(now, but)].filter((resident) => this.proven.has(resident)));
   }
 
   /** The seat of a number as it was seen, and whether one may sit there. */

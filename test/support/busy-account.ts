@@ -219,8 +219,8 @@ export class BusyAccount {
     const deps = this.options.wrap?.(this.deps, number) ?? this.deps;
     const self = { owner, until: later(clock.now(), durationMs(this.options.stayMs ?? 13 * 60_000)) };
     const work = async (): Promise<void> => {
-      const seat = await enlistJob(deps, { jobId, token }, self);
-      if (seat !== undefined) await reside(deps, seat, { ...self, jobId });
+      const seating = await enlistJob(deps, { jobId, token }, self);
+      if (seating !== undefined) await reside(deps, seating, { ...self, jobId });
     };
     const killed = this.options.killed?.(number);
     const death = killed?.then(() => {

@@ -190,11 +190,11 @@ class Host {
     const heard: string[] = [];
     deps.answers.wait(token);
     deps.answers.onAnswer = (_token, { kind }) => void heard.push(kind);
-    const seat = await invocation(deps, jobId, transitions.schedule, () =>
+    const seating = await invocation(deps, jobId, transitions.schedule, () =>
       enlistJob(deps, { jobId, token }, self),
     );
-    if (seat === undefined) throw new Error('another resident is there');
-    await reside(deps, seat, { ...self, jobId });
+    if (seating === undefined) throw new Error('another resident is there');
+    await reside(deps, seating, { ...self, jobId });
     return heard.includes('succeeded');
   }
 

@@ -296,8 +296,8 @@ export class HardAccount {
     const self = { owner, until: later(process.clock.now(), durationMs(stayMs)) };
     const deps = this.deps(process);
     const serve = async (): Promise<void> => {
-      const seat = await enlistJob(deps, { jobId, token }, self);
-      if (seat !== undefined) await reside(deps, seat, { ...self, jobId });
+      const seating = await enlistJob(deps, { jobId, token }, self);
+      if (seating !== undefined) await reside(deps, seating, { ...self, jobId });
     };
     this.invoke(process, serve()).catch((cause: unknown) => {
       const { name, message } = cause instanceof Error ? cause : new Error(String(cause));

@@ -145,6 +145,32 @@ describe('residents', () => {
     expect(made.launched.size).toBe(4);
   });
 
+  it.each([
+    ['alone', 0],
+    ['while others come and go', 8],
+  ])('of the second seat that are killed are followed %s, too', async (_, later) => {
+    const death = Promise.withResolvers<unknown>();
+    const made = await account({
+      residents: 2,
+      taskMs: 6_000,
+      killed: (number) => (number === 17 ? death.promise : undefined),
+      wrap: (deps, number) => (number === 17 ? { ...deps, clock: deadAfter(deps, death.promise) } : deps),
+    });
+    await submit(made, 16);
+    void made.submit(oneTask('job-16'), 't-16');
+    await made.system.clock.advance(4_000);
+    expect(made.counts.mostResidents).toBe(2);
+    death.resolve(undefined);
+    for (let number = 0; number < later; number++) {
+      void made.submit(oneTask(`later-${number}`), `later-${number}`);
+      await made.system.clock.advance(10_000);
+    }
+    await made.untilEnded(17 + later, 2 * minute);
+    expect(wellEnded(made)).toBe(17 + later);
+    await made.system.clock.advance(minute);
+    expect(made.running.get('schedule')).toBe(0);
+  });
+
   it.each(['thaws', 'dies'] as const)(
     'that freeze anywhere are followed by others, and do no harm where one %s',
     async (fate) => {
@@ -175,6 +201,22 @@ describe('residents', () => {
       expect(places.size).toBeGreaterThan(15);
     },
   );
+
+  it('of the second seat that freeze anywhere and die are followed, whoever sits in the first', async () => {
+    for (let call = 1; call <= 80; call += 3) {
+      const when = call % 2 === 0 ? 'before' : 'after';
+      const process = new FreezingProcess({ call, when });
+      const made = await account({
+        residents: 2,
+        taskMs: call % 4 === 0 ? 60_000 : 4_000,
+        wrap: (deps, number) => (number === 17 ? process.wrap(deps, ports) : deps),
+      });
+      await submit(made, 16);
+      void made.submit(oneTask('job-16'), 't-16');
+      await made.untilEnded(17, 5 * minute);
+      expect({ call, when, well: wellEnded(made) }).toEqual({ call, when, well: 17 });
+    }
+  });
 
   it.each([-3_600_000, 3_600_000])('whose clocks are %s ms off are followed all the same', async (offMs) => {
     const death = Promise.withResolvers<unknown>();
