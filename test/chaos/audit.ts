@@ -20,7 +20,7 @@ async function leftIn(chaos: ChaosSystem): Promise<readonly string[]> {
   const known = strangers.uploadIds;
   for (const bucket of chaos.buckets) {
     for (const { key, uploadId } of await strangers.uploadsIn(bucket))
-      if (!known.has(uploadId) && !chaos.unseenUploads.has(uploadId))
+      if (!known.has(uploadId) && !chaos.uploads.isUnknown(uploadId))
         found.push(`upload ${uploadId} to ${key}`);
   }
   return found;

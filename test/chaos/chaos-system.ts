@@ -4,6 +4,7 @@ import { GetExecutionHistoryCommand, SFNClient, StopExecutionCommand } from '@aw
 import { OutputName, ParameterName } from '../../src/contracts/settings.ts';
 import { EmbeddedSystem } from '../support/embedded-system.ts';
 import { stepFunctions } from './assembly.ts';
+import { BegunUploads } from './begun-uploads.ts';
 import type { Draw } from './draw.ts';
 import {
   type Fault,
@@ -45,8 +46,7 @@ export class ChaosSystem {
   readonly strangers: Strangers;
   readonly faults: RandomFaults;
   readonly traps = new Set<Trap>();
-  /** Uploads that a service began and nobody was told of: no job can know them. */
-  readonly unseenUploads = new Set<string>();
+  readonly uploads = new BegunUploads();
   readonly #lambda: LambdaClient;
   readonly #states: SFNClient;
   readonly #steps: ReadonlyMap<string, string>;
@@ -99,9 +99,8 @@ export class ChaosSystem {
         service,
         target: environment[variables[service]] ?? '',
         decide: (subject) => this.#decide(subject),
-        onUnseen: (_, { body }) => {
-          const begun = /<InitiateMultipartUploadResult.*<UploadId>([^<]+)</s.exec(body.toString('latin1'));
-          if (begun?.[1] !== undefined) this.unseenUploads.add(begun[1]);
+        onAnswer: (answer, isSeen) => {
+          this.uploads.answered(answer, isSeen);
         },
       });
       this.#proxies.push(proxy);
@@ -111,6 +110,7 @@ export class ChaosSystem {
   }
 
   #decide(subject: Subject): Fault | undefined {
+    this.uploads.asked(subject);
     for (const trap of this.traps) {
       const fault = trap(subject);
       if (fault !== undefined) return fault;

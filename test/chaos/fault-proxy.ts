@@ -19,6 +19,8 @@ export interface Subject {
   readonly operation: string;
   /** Of S3 `bucket/key`, of the others the path. */
   readonly resource: string;
+  /** From its question mark on. */
+  readonly query: string;
   readonly body: Buffer;
 }
 
@@ -42,8 +44,8 @@ export interface ProxyOptions {
   readonly target: string;
   /** Asked once for each request that a client sends; `undefined` lets it through. */
   readonly decide: (subject: Subject) => Fault | undefined;
-  /** Told of each answer of the service that no client has seen. */
-  readonly onUnseen?: (subject: Subject, answer: Answer) => void;
+  /** Told of each answer of the service, and whether a client has seen it. */
+  readonly onAnswer?: (answer: Answer, isSeen: boolean) => void;
 }
 
 export interface FaultProxy {
@@ -97,37 +99,38 @@ class Proxy {
       service,
       operation: operationOf(service, request, url),
       resource: decodeURIComponent(url.pathname.slice(1)),
+      query: url.search,
       body: Buffer.concat(chunks),
     };
     const send = (): Promise<Answer> => this.#forward(request, subject.body);
-    await this.#apply(this.#options.decide(subject), { subject, send, response });
+    await this.#apply(this.#options.decide(subject), { send, response });
   }
 
   async #apply(
     fault: Fault | undefined,
-    { subject, send, response }: { subject: Subject; send: () => Promise<Answer>; response: ServerResponse },
+    { send, response }: { send: () => Promise<Answer>; response: ServerResponse },
   ): Promise<void> {
     switch (fault?.kind) {
       case undefined:
-        reply(response, await send());
+        this.#reply(response, await send());
         return;
       case 'lose-request':
         response.destroy();
         return;
       case 'lose-answer':
-        this.#unseen(subject, await send());
+        this.#unseen(await send());
         response.destroy();
         return;
       case 'double': {
         if (fault.lateMs === undefined) {
           const [first, second] = await Promise.all([send(), send()]);
-          this.#unseen(subject, first);
-          reply(response, second);
+          this.#unseen(first);
+          this.#reply(response, second);
           return;
         }
-        reply(response, await send());
+        this.#reply(response, await send());
         await delay(fault.lateMs, undefined, { ref: false });
-        this.#unseen(subject, await send());
+        this.#unseen(await send());
         return;
       }
       case 'hold': {
@@ -135,14 +138,19 @@ class Proxy {
         const answer = await send();
         if (fault.at === 'after') await fault.until;
         // Who was killed meanwhile, or gave up waiting, never sees it.
-        if (response.destroyed) this.#unseen(subject, answer);
-        else reply(response, answer);
+        if (response.destroyed) this.#unseen(answer);
+        else this.#reply(response, answer);
       }
     }
   }
 
-  #unseen(subject: Subject, answer: Answer): void {
-    this.#options.onUnseen?.(subject, answer);
+  #unseen(answer: Answer): void {
+    this.#options.onAnswer?.(answer, false);
+  }
+
+  #reply(response: ServerResponse, answer: Answer): void {
+    this.#options.onAnswer?.(answer, true);
+    reply(response, answer);
   }
 
   async #forward(request: IncomingMessage, body: Buffer): Promise<Answer> {

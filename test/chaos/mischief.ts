@@ -78,7 +78,10 @@ export class Mischief {
     if (!signal(pid, how === 'kill' ? 'SIGKILL' : 'SIGSTOP')) return;
     this.done.push(`${how} ${role}`);
     this.#chaos.faults.count(how);
-    if (how === 'kill') return;
+    if (how === 'kill') {
+      this.#chaos.uploads.killed();
+      return;
+    }
     this.#frozen.add(pid);
     // Thawed at its time, also where its job has ended by then: others' may wait for it.
     await delay(forMs);
