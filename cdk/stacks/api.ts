@@ -2,6 +2,7 @@ import { ArnFormat, CfnOutput, Duration, RemovalPolicy, Stack, type StackProps }
 import {
   AccessLogFormat,
   AuthorizationType,
+  EndpointType,
   type IResource,
   JsonSchemaType,
   LambdaIntegration,
@@ -107,6 +108,8 @@ export class ApiStack extends Stack {
     const api = new RestApi(this, 'Api', {
       restApiName: physicalName(config),
       description: 'Submits and watches jobs of Outrider',
+      // An address for all regions, which is CDK's choice, is refused in GovCloud and in China.
+      endpointConfiguration: { types: [EndpointType.REGIONAL] },
       // The role by which API Gateway logs is one for the whole account, and would stay when this stack goes.
       cloudWatchRole: false,
       deployOptions: {

@@ -33,6 +33,12 @@ describe('the REST API', () => {
     ]);
   });
 
+  it('has an address of its region: those for all regions are refused in some partitions', () => {
+    expect(system.resources('AWS::ApiGateway::RestApi').map(({ properties }) => properties)).toMatchObject([
+      { EndpointConfiguration: { Types: ['REGIONAL'] } },
+    ]);
+  });
+
   it.each(methods.map((method) => [routeOf(method), method] as const))(
     'asks IAM who calls %s',
     (_, method) => {

@@ -117,10 +117,10 @@ export function s3ZonalClients(settings: AwsSettings): NonNullable<S3StoreOption
   };
 }
 
-/** Client of asynchronous invocations; gives up early, see `LambdaEcsLauncher`. */
+/** Client of asynchronous invocations, of all jobs of a process together; gives up early, see `LambdaEcsLauncher`. */
 export const lambdaClient = (settings: AwsSettings): LambdaClient =>
   countLambda(
-    new LambdaClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS }),
+    boundRequests(new LambdaClient({ ...common(settings), maxAttempts: LAUNCH_MAX_ATTEMPTS }), MAX_SOCKETS),
     settings.count ?? uncounted,
   );
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
+import { InvokeCommand } from '@aws-sdk/client-lambda';
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { SendTaskHeartbeatCommand } from '@aws-sdk/client-sfn';
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
@@ -9,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type AwsSettings,
   dynamoClient,
+  lambdaClient,
   s3ZonalClients,
   sfnClient,
 } from '../../../src/adapters/aws/clients.ts';
@@ -128,25 +130,34 @@ describe('a call whose connection has died without a word', () => {
   });
 });
 
-describe('more calls of DynamoDB at once than there are connections', () => {
-  it('wait for one without that being taken for its silence', async () => {
+/** As often as wanted by one client. */
+const readsOf = (settings: AwsSettings): (() => Promise<unknown>) => {
+  const client = dynamoClient(settings);
+  return () => client.send(new GetCommand({ TableName: 'records', Key: { pk: 'a', sk: 'b' } }));
+};
+const launchesOf = (settings: AwsSettings): (() => Promise<unknown>) => {
+  const client = lambdaClient(settings);
+  return () => client.send(new InvokeCommand({ FunctionName: 'worker', InvocationType: 'Event' }));
+};
+
+describe('more calls at once than there are connections', () => {
+  it.each([
+    ['DynamoDB', readsOf],
+    ['Lambda', launchesOf],
+  ])('wait for one without that being taken for the silence of %s', async (_, callsOf) => {
     const { settings, arrived, answerAll } = await slowService('localhost');
-    const client = dynamoClient(settings);
-    const answers = Promise.allSettled(
-      Array.from({ length: 120 }, () =>
-        client.send(new GetCommand({ TableName: 'records', Key: { pk: 'a', sk: 'b' } })),
-      ),
-    );
-    // Three rounds of three seconds each, where a connection that is silent for five is given up.
-    for (const total of [50, 100, 120]) {
+    const call = callsOf(settings);
+    const answers = Promise.allSettled(Array.from({ length: 220 }, call));
+    // Five rounds of three seconds each, where a connection that is silent for five is given up, at the latest the second time.
+    for (const total of [50, 100, 150, 200, 220]) {
       await arrived(total);
       await vi.advanceTimersByTimeAsync(3_000);
       answerAll();
     }
     expect((await answers).map(({ status }) => status)).toEqual(
-      Array.from({ length: 120 }, () => 'fulfilled'),
+      Array.from({ length: 220 }, () => 'fulfilled'),
     );
-    await arrived(120);
+    await arrived(220);
   });
 });
 
