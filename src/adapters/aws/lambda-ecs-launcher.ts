@@ -20,7 +20,7 @@ import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms, NodeTerms } f
 import { EcsTaskStopper } from './ecs-task-stopper.ts';
 import { denialOf, isDenial } from './denials.ts';
 import { faultOf, isPassing } from './faults.ts';
-import { lacksPlace, lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
+import { lacksPlace, lacksProvider, lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
 import { type RunTaskAnswer, RunTaskRounds, tokenOf } from './run-task-rounds.ts';
 import { batchesOf, halvesOf, type LaunchBatch, payloadOf, withoutCopies } from './launch-batches.ts';
 import { forEachBounded } from '../../lib/bounded.ts';
@@ -197,8 +197,8 @@ export class LambdaEcsLauncher implements Launcher {
         else failed.set(request, failure);
       });
       const [first, ...others]: readonly LaunchRequest[] = left.filter((request) => {
-        const { outcome, message = '' } = failed.get(request) ?? {};
-        return outcome === 'throttled' && place.lacks(message);
+        const failure = failed.get(request);
+        return failure !== undefined && place.lacks(failure.message ?? '');
       });
       if (first === undefined) break;
       left = [first, ...others];
@@ -217,10 +217,12 @@ export class LambdaEcsLauncher implements Launcher {
     const provider = this.providerOf(request);
     const isZoned = inZone.length > 0 && inZone.length < all.length;
     const onDemand = { provider: 'FARGATE' as const, subnets: all, lacks: lacksRoom };
-    const anywhere = provider === 'FARGATE' ? [onDemand] : [{ ...onDemand, provider }, onDemand];
+    const lacksSpot = (words: string): boolean => lacksRoom(words) || lacksProvider(words);
+    const anywhere =
+      provider === 'FARGATE' ? [onDemand] : [{ ...onDemand, provider, lacks: lacksSpot }, onDemand];
     if (!isZoned) return anywhere;
     const lacks =
-      provider === 'FARGATE' ? lacksPlace : (words: string) => lacksPlace(words) || lacksRoom(words);
+      provider === 'FARGATE' ? lacksPlace : (words: string) => lacksPlace(words) || lacksSpot(words);
     return [{ provider, subnets: inZone, zone: request.zone ?? '', lacks }, ...anywhere];
   }
 
@@ -229,7 +231,7 @@ export class LambdaEcsLauncher implements Launcher {
     batch: LaunchBatch,
     round: number,
   ): Promise<{ readonly answer: RunTaskAnswer; readonly failures: readonly (Failed | undefined)[] }> {
-    const { cluster, taskDefinition, securityGroups = [], hasPublicIps, isSpot } = this.places;
+    const { cluster, taskDefinition, securityGroups = [], hasPublicIps } = this.places;
     const { provider, subnets } = place;
     const { jobId } = batch[0].payload;
     try {
@@ -237,8 +239,8 @@ export class LambdaEcsLauncher implements Launcher {
         new RunTaskCommand({
           cluster,
           taskDefinition,
-          // A strategy of several providers would share the tasks of a call out by weight, room or not.
-          ...(isSpot === true
+          // A strategy of several providers would share the tasks of a call out by weight, room or not; on demand needs none.
+          ...(provider === 'FARGATE_SPOT'
             ? { capacityProviderStrategy: [{ capacityProvider: provider, weight: 1 }] }
             : { launchType: 'FARGATE' }),
           count: batch.length,

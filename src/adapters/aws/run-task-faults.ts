@@ -43,8 +43,21 @@ export const mayStartLater = (words: string): boolean =>
 const noAddress =
   /free (ipv4 )?addresses|FreeAddresses|(NetworkInterface|Address)\w*LimitExceeded|network interface/i;
 
-/** Whether it is for want of what another zone may have that a task did not start: its capacity, addresses of its subnets. */
-export const lacksPlace = (words: string): boolean => zoneFull.test(words);
+/** Some zones of some regions have no Fargate at all. */
+const noFargate =
+  /not supported in (the |this )?(requested )?availability zone|unsupported availability zone/i;
+
+/**
+ * Whether it is for want of what another zone may have that a task did not start: its capacity, addresses of its subnets,
+ * Fargate itself.
+ */
+export const lacksPlace = (words: string): boolean => zoneFull.test(words) || noFargate.test(words);
+
+/**
+ * Whether a cluster has not the capacity provider that was asked for: `FARGATE_SPOT` was taken from it while schedulers of
+ * before still ask for it, or has not come to it so far.
+ */
+export const lacksProvider = (words: string): boolean => /capacity provider/i.test(words);
 
 /** Whether it is for want of a place that a task did not start: on another provider there may be one. */
 export const lacksRoom = (words: string): boolean => noRoom(words) && !noAddress.test(words);

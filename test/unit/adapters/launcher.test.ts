@@ -212,6 +212,8 @@ describe('launching on Spot', () => {
       launchType,
       ...(capacityProviderStrategy ?? []).map(({ capacityProvider }) => capacityProvider),
     ]);
+  /** What a cluster has no provider for is started by its launch type alone. */
+  const thenOnDemand = [[undefined, 'FARGATE_SPOT'], ['FARGATE']];
   const full =
     'Capacity is unavailable at this time. Please try again later or in a different availability zone';
   const later = (index: number, number: number): LaunchRequest => {
@@ -219,16 +221,13 @@ describe('launching on Spot', () => {
     return { ...rest, payload: { ...payload, attemptId: attempt(index, number) } };
   };
 
-  it('has first attempts there and later ones on demand, each by a provider and never by a launch type', async () => {
+  it('has first attempts there by its provider, and later ones on demand, for which the cluster needs none', async () => {
     ecs.on(RunTaskCommand).resolves({ tasks: [{}] });
     expect(await onSpot.launch([request('fargate'), later(0, 1)])).toMatchObject([
       { outcome: 'accepted' },
       { outcome: 'accepted' },
     ]);
-    expect(providers()).toEqual([
-      [undefined, 'FARGATE_SPOT'],
-      [undefined, 'FARGATE'],
-    ]);
+    expect(providers()).toEqual(thenOnDemand);
     const names = asked().map(({ overrides }) =>
       overrides?.containerOverrides?.[0]?.environment?.map(({ name }) => name),
     );
@@ -246,10 +245,7 @@ describe('launching on Spot', () => {
       expect(await onSpot.launch([request('fargate')])).toEqual([
         { attemptId: 'map/0/0', outcome: 'accepted' },
       ]);
-      expect(providers()).toEqual([
-        [undefined, 'FARGATE_SPOT'],
-        [undefined, 'FARGATE'],
-      ]);
+      expect(providers()).toEqual(thenOnDemand);
       const [first, second] = asked();
       expect(first?.clientToken).not.toBe(second?.clientToken);
     },
@@ -286,7 +282,20 @@ describe('launching on Spot', () => {
   );
 
   it.each([
-    ['InvalidParameterException', 'The specified capacity provider FARGATE_SPOT was not found.'],
+    'The specified capacity provider FARGATE_SPOT was not found.',
+    'The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster.',
+  ])('goes on demand at once where the cluster has no Spot (any more): %s', async (why) => {
+    ecs
+      .on(RunTaskCommand)
+      .rejectsOnce(fault('InvalidParameterException', 400, why))
+      .resolves({ tasks: [{}] });
+    expect(await onSpot.launch([request('fargate')])).toEqual([
+      { attemptId: 'map/0/0', outcome: 'accepted' },
+    ]);
+    expect(providers()).toEqual(thenOnDemand);
+  });
+
+  it.each([
     [
       'InvalidParameterException',
       "Error retrieving subnet information for [subnet-1]: The subnet ID 'subnet-1' does not exist (ErrorCode: InvalidSubnetID.NotFound)",

@@ -39,7 +39,7 @@ describe('launching on Fargate in a zone', () => {
     ecs.commandCalls(RunTaskCommand).map(({ args: [{ input }] }) => ({
       count: input.count,
       subnets: input.networkConfiguration?.awsvpcConfiguration?.subnets,
-      provider: input.capacityProviderStrategy?.[0]?.capacityProvider,
+      provider: input.capacityProviderStrategy?.[0]?.capacityProvider ?? input.launchType,
       token: input.clientToken,
     }));
 
@@ -119,6 +119,25 @@ describe('launching on Fargate in a zone', () => {
     expect(asked()).toHaveLength(1);
     await launcherIn({ isSpot: true }).launch([inZone(0, 'us-east-1b')]);
     expect(asked().at(-1)).toMatchObject({ provider: 'FARGATE', subnets: ['a1', 'b1', 'a2'] });
+  });
+
+  it('goes to any zone where there is no Fargate in the one, and is refused where there is none in any', async () => {
+    const none = new LambdaServiceException({
+      name: 'InvalidParameterException',
+      message: 'Fargate is not supported in the requested availability zone: us-east-1b',
+      $fault: 'client',
+      $metadata: { httpStatusCode: 400 },
+    });
+    ecs
+      .on(RunTaskCommand)
+      .rejectsOnce(none)
+      .resolves({ tasks: [{}] });
+    expect(await launcherIn().launch([inZone(0, 'us-east-1b')])).toMatchObject([{ outcome: 'accepted' }]);
+    expect(asked()).toMatchObject([{ subnets: ['b1'] }, { subnets: ['a1', 'b1', 'a2'] }]);
+    ecs.reset();
+    ecs.on(RunTaskCommand).rejects(none);
+    expect(await launcherIn().launch([inZone(0, 'us-east-1b')])).toMatchObject([{ outcome: 'refused' }]);
+    expect(asked()).toHaveLength(2);
   });
 
   it('tries Spot in the zone, then Spot anywhere, then on demand', async () => {
