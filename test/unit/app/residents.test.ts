@@ -4,37 +4,11 @@ import { failJob } from '../../../src/app/fail-job.ts';
 import type { ResidentDeps } from '../../../src/app/resident-deps.ts';
 import { StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
-import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
-import type { Clock } from '../../../src/ports/clock.ts';
 import type { TaskToken } from '../../../src/ports/roster.ts';
-import { type AccountOptions, BusyAccount } from '../../support/busy-account.ts';
+import type { BusyAccount } from '../../support/busy-account.ts';
 import { FreezingProcess } from '../../support/freezing.ts';
-
-const oneTask = (name: string): JobSpecInput => ({
-  name,
-  stages: [{ name: 'map', operator: 'grep', options: { pattern: 'a' }, inputs: [{ s3: ['s3://data/in/'] }] }],
-});
-
-async function account(options: Partial<AccountOptions> = {}): Promise<BusyAccount> {
-  const made = new BusyAccount({
-    environments: 100,
-    totalSlots: 50,
-    taskMs: 5_000,
-    seed: 'residents',
-    ...options,
-  });
-  await made.system.objects.write({ bucket: 'data', key: 'in/a' }, Buffer.from('one two three'));
-  return made;
-}
-
-async function submit(made: BusyAccount, jobs: number): Promise<readonly JobId[]> {
-  const ids = Promise.all(
-    Array.from({ length: jobs }, (_, index) => made.submit(oneTask(`job-${index}`), `t-${index}`)),
-  );
-  await made.system.clock.advance(1_000);
-  return ids;
-}
+import { account, deadAfter, oneTask, skewed, submit } from '../../support/small-account.ts';
 
 const minute = 60_000;
 const wellEnded = ({ counts }: BusyAccount): number =>
@@ -365,24 +339,6 @@ describe('residents', () => {
     await made.system.clock.advance(4 * minute);
     expect((await made.roster.view(10)).jobs.map(({ jobId }) => jobId)).not.toContain(gone);
   });
-});
-
-/** Time for a process that dies: it sleeps for ever from then on. */
-function deadAfter({ clock }: ResidentDeps, death: Promise<unknown>): Clock {
-  const state = { isDead: false };
-  void death.then(() => (state.isDead = true));
-  return {
-    now: () => clock.now(),
-    sleep: async (length, signal) => {
-      await clock.sleep(length, signal);
-      if (state.isDead) await new Promise(() => undefined);
-    },
-  };
-}
-
-const skewed = (clock: Clock, offMs: number): Clock => ({
-  now: () => epochMs(clock.now() + offMs),
-  sleep: (length, signal) => clock.sleep(length, signal),
 });
 
 /** Job records that cannot be read while the store is away. */
