@@ -172,6 +172,14 @@ async function look(deps: ResidentDeps, home: ResidentHome): Promise<RosterView>
   return view;
 }
 
+/**
+ * Empties the seats of the dead: whoever comes next sees them for the first time, and would take their residents for
+ * living, and its job for served by them.
+ */
+async function vacateDead({ roster, clock }: ResidentDeps, { watch, owner }: ResidentHome): Promise<void> {
+  await forEachBounded(watch.dead(clock.now(), owner), parallelCalls, (seat) => roster.vacate(seat));
+}
+
 /** One look at the roster, where there is room for more or it is time for signs of life. */
 async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Promise<void> {
   const isBeatDue = now < home.beatAt || elapsedMs(home.beatAt, now) >= beatEveryMs;
@@ -180,6 +188,7 @@ async function round(deps: ResidentDeps, home: ResidentHome, now: EpochMs): Prom
   const view = await look(deps, home);
   await adopt(deps, home, view, now);
   if (isBeatDue) await beatAll(deps, home, view, now);
+  await vacateDead(deps, home);
 }
 
 /**

@@ -58,6 +58,8 @@ export const leavingMs = durationMs(5_000);
 export const viewLimit = ({ residents }: ResidentDeps): number =>
   (residents + 1) * limits.mostJobsPerResident;
 
+const isTaken = (seat: Seat): seat is TakenSeat => seat.resident !== undefined;
+
 /**
  * Who of the residents lives, judged by the watcher's own clock alone: whose seat has not changed for as long as a seat
  * is kept without a word is dead. At first sight everybody lives.
@@ -89,6 +91,13 @@ export class SeatWatch {
       if (seat.resident !== undefined && seat.resident !== but && elapsedMs(since, now) < this.patience)
         living.add(seat.resident);
     return living;
+  }
+
+  /** Seats whose residents are dead, whatever their numbers; `but` is left out. */
+  dead(now: EpochMs, but: string): readonly TakenSeat[] {
+    return [...this.seen.values()].flatMap(({ seat, since }) =>
+      isTaken(seat) && seat.resident !== but && elapsedMs(since, now) >= this.patience ? [seat] : [],
+    );
   }
 
   /** Those of them whose seat has changed under this watch: the others may be dead all the same. */

@@ -81,4 +81,6 @@ export interface Roster {
   stay(seat: TakenSeat): Promise<'seated' | 'lost'>;
   /** No effect where somebody else sits there. */
   leave(seat: TakenSeat): Promise<void>;
+  /** Empties a seat of somebody else that is as it was seen; no effect where that has changed. */
+  vacate(seen: TakenSeat): Promise<void>;
 }

@@ -195,6 +195,10 @@ export class DynamoRoster implements Roster {
     });
   }
 
+  async vacate(seen: TakenSeat): Promise<void> {
+    await this.table.update(seatKey(seen.number), { clauses: 'REMOVE #resident', ...this.asSeen(seen) });
+  }
+
   private range(prefix: string, limit: number, after?: string): ReturnType<DynamoTable['page']> {
     const query = {
       keys: '#pk = :pk AND begins_with(#sk, :prefix)',

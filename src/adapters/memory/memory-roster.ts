@@ -99,6 +99,10 @@ export class MemoryRoster implements Roster {
     return Promise.resolve('seated');
   }
 
+  vacate(seen: TakenSeat): Promise<void> {
+    return this.seats.get(seen.number)?.until === seen.until ? this.leave(seen) : Promise.resolve();
+  }
+
   leave({ number, resident, until }: TakenSeat): Promise<void> {
     if (this.seats.get(number)?.resident === resident) this.seats.set(number, { number, until });
     return Promise.resolve();

@@ -132,5 +132,25 @@ export function describeRoster(name: string, make: () => Roster | Promise<Roster
       expect(await roster.sit(seat(1, 'b', 40), seats[0])).toBe('seated');
       expect((await roster.view(1)).seats).toEqual([seat(1, 'b', 40)]);
     });
+
+    it('empties a seat of another that is as it was seen, once, and none that has changed since', async () => {
+      const roster = await make();
+      await roster.vacate(seat(0, 'nobody'));
+      expect((await roster.view(1)).seats).toEqual([]);
+      await roster.sit(seat(0, 'a'), undefined);
+      await roster.vacate(seat(0, 'b'));
+      // It has shown that it lives since.
+      await roster.stay(seat(0, 'a', 20));
+      await roster.vacate(seat(0, 'a'));
+      expect((await roster.view(1)).seats).toEqual([seat(0, 'a', 20)]);
+      await roster.vacate(seat(0, 'a', 20));
+      await roster.vacate(seat(0, 'a', 20));
+      const { seats } = await roster.view(1);
+      expect(seats).toEqual([{ number: 0, until: at(20) }]);
+      expect(await roster.stay(seat(0, 'a', 30))).toBe('lost');
+      expect(await roster.sit(seat(0, 'b', 40), seats[0])).toBe('seated');
+      await roster.vacate(seat(0, 'a', 20));
+      expect((await roster.view(1)).seats).toEqual([seat(0, 'b', 40)]);
+    });
   });
 }

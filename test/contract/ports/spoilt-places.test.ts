@@ -53,6 +53,24 @@ describe.each(engines)('places that cannot be read, over %s', (engine) => {
       });
     });
 
+    it('are emptied of who sits there, unless they have changed since', async () => {
+      const roster = new DynamoRoster(await fresh());
+      const own = { number: 0, resident: 'own', until: at(10) };
+      await roster.sit(own, undefined);
+      await spoil(table, SEAT, { until: 'later' });
+      const [spoilt] = (await roster.view(10)).seats;
+      if (spoilt?.resident === undefined) throw new Error('nobody sits there');
+      const taken = Object.assign(spoilt, { resident: spoilt.resident });
+      await roster.stay({ ...own, until: at(20) });
+      await roster.vacate(taken);
+      expect((await roster.view(10)).seats).toEqual([{ ...own, until: at(20) }]);
+      await spoil(table, SEAT, { until: 'later' });
+      await roster.vacate(taken);
+      const [empty] = (await roster.view(10)).seats;
+      expect(empty).toEqual({ number: 0, until: 0 });
+      expect(await roster.sit({ number: 0, resident: 'next', until: at(30) }, empty)).toBe('seated');
+    });
+
     it('are theirs who keep them, once they do', async () => {
       const roster = new DynamoRoster(await fresh());
       const own = { number: 0, resident: 'own', until: at(10) };
