@@ -46,28 +46,30 @@ async function tickUntilSettled(deps: SchedulerDeps, session: Session): Promise<
   return 'continue';
 }
 
+/** Takes back what was done for a job after its end, if it has ended; where that fails the hourly sweep does it. */
+export const takeBackLate = (deps: SchedulerDeps, jobId: JobId): Promise<void> =>
+  sweepEnded(deps, jobId).catch((failure: unknown) => {
+    deps.log.warn('ended job not swept', { jobId, cause: String(failure) });
+  });
+
 /**
  * Runs a job's scheduler until every task is committed (`finish`) or its invocation's time is nearly up
  * (`continue`: enter again). Of two schedulers at once one throws `LeaseHeldError` and acts no more. Throws
  * `JobFailedError` where the job cannot end well or was cancelled, `BudgetReachedError` where it has used up its budget. One that slept while its job was ended takes back
- * what it has done since.
+ * what it has done since; after `finish` that is left to whoever tells of it, and finds that nobody waits for it any more.
  */
 export async function runScheduler(
   deps: SchedulerDeps,
   jobId: JobId,
   residency: Residency,
 ): Promise<ScheduleOutput> {
-  const sweep = (): Promise<void> =>
-    sweepEnded(deps, jobId).catch((failure: unknown) => {
-      deps.log.warn('ended job not swept', { jobId, cause: String(failure) });
-    });
   try {
     const left = await reside(deps, jobId, residency);
     // Also one that leaves in order may have slept, and taken slots since that nobody gives back.
-    if (left.outcome === 'continue') await sweep();
+    if (left.outcome === 'continue') await takeBackLate(deps, jobId);
     return left;
   } catch (cause) {
-    await sweep();
+    await takeBackLate(deps, jobId);
     throw cause;
   }
 }

@@ -4,7 +4,7 @@ import type { RosterJob, RosterPlace } from '../ports/roster.ts';
 import type { AnswerOutcome } from '../ports/task-answers.ts';
 import type { ResidentDeps } from './resident-deps.ts';
 import type { ResidentHome, ServedJob } from './resident-home.ts';
-import { runScheduler } from './run-scheduler.ts';
+import { runScheduler, takeBackLate } from './run-scheduler.ts';
 
 /** Passing faults in a row, and waits for a lease, before the state machine is asked to try again. */
 const mostFaults = 8;
@@ -38,24 +38,27 @@ async function isMine(deps: ResidentDeps, home: ResidentHome, job: RosterJob): P
 /**
  * Answers the job's newest token and takes it off the roster, unless it was enlisted anew meanwhile. Whoever died
  * between the two writes of an enlistment has left a token of another mark than the place: such a place, and one whose
- * token cannot be read, goes by the mark that it had before the token was looked for.
+ * token cannot be read, goes by the mark that it had before the token was looked for. True where somebody has heard it.
  */
 async function answer(
   deps: ResidentDeps,
   { jobId, createdAt }: RosterJob,
   send: (token: string) => Promise<AnswerOutcome>,
-): Promise<void> {
+): Promise<boolean> {
   let seen: RosterJob | undefined;
+  let isHeard = false;
   for (let answers = 0; answers < mostAnswers; answers++) {
     const token = (await deps.roster.tokens([jobId])).get(jobId);
     if (token !== undefined) {
       const outcome = await send(token.token);
       deps.log.info('answered', { jobId, outcome });
+      isHeard ||= outcome === 'answered';
     }
-    if (await strikeAny(deps, { jobId, createdAt }, [token?.mark, seen?.mark])) return;
+    if (await strikeAny(deps, { jobId, createdAt }, [token?.mark, seen?.mark])) break;
     seen = await deps.roster.find({ jobId, createdAt });
-    if (seen === undefined) return;
+    if (seen === undefined) break;
   }
+  return isHeard;
 }
 
 async function answerFailure(
@@ -141,7 +144,11 @@ export async function serveJob(deps: ResidentDeps, home: ResidentHome, served: S
         const entered = outlasted === undefined ? residency : { ...residency, outlasted };
         const { outcome } = await runScheduler(deps, job.jobId, entered);
         if (outcome === 'continue') break;
-        await answer(deps, job, (token) => deps.answers.succeed(token, { jobId: job.jobId, outcome }));
+        const isHeard = await answer(deps, job, (token) =>
+          deps.answers.succeed(token, { jobId: job.jobId, outcome }),
+        );
+        // Another has ended the job while this one slept in its last tick, which has taken slots for it.
+        if (!isHeard) await takeBackLate(deps, job.jobId);
         return;
       } catch (cause) {
         const lastedMs = elapsedMs(since, deps.clock.now());

@@ -6,6 +6,9 @@ export interface FreezePoint {
 
 type Method = (...args: readonly unknown[]) => unknown;
 
+/** Methods of the ledger that tell what the process itself has in mind: they are no calls. */
+const answersAtOnce: ReadonlySet<string | symbol> = new Set(['admitted', 'isAnyOwed']);
+
 const isMethod = (value: unknown): value is Method => typeof value === 'function';
 const isStream = (method: Method): boolean => method.constructor.name === 'AsyncGeneratorFunction';
 
@@ -51,6 +54,7 @@ export class FreezingProcess {
       get: (target, property) => {
         const method: unknown = Reflect.get(target, property, target);
         if (!isMethod(method)) return method;
+        if (answersAtOnce.has(property)) return method.bind(target);
         const call = (args: readonly unknown[]): unknown => method.apply(target, [...args]);
         const label = `${name}.${String(property)}`;
         return isStream(method)

@@ -24,10 +24,17 @@ export async function account(options: Partial<AccountOptions> = {}): Promise<Bu
   return made;
 }
 
-/** Submits so many jobs of one task at once. */
-export async function submit(made: BusyAccount, jobs: number): Promise<readonly JobId[]> {
+/** Submits so many jobs of one task at once; the first asks for so many slots of its own. */
+export async function submit(
+  made: BusyAccount,
+  jobs: number,
+  { guaranteedSlots }: { readonly guaranteedSlots?: number } = {},
+): Promise<readonly JobId[]> {
   const ids = Promise.all(
-    Array.from({ length: jobs }, (_, index) => made.submit(oneTask(`job-${index}`), `t-${index}`)),
+    Array.from({ length: jobs }, (_, index) => {
+      const own = index === 0 && guaranteedSlots !== undefined ? { guaranteedSlots } : {};
+      return made.submit({ ...oneTask(`job-${index}`), ...own }, `t-${index}`);
+    }),
   );
   await made.system.clock.advance(1_000);
   return ids;

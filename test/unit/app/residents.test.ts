@@ -157,7 +157,7 @@ describe('residents', () => {
           wrap: (deps, number) => (number === 1 ? process.wrap(deps, ports) : deps),
         });
         void process.frozen.then((name) => places.add(name));
-        const ids = await submit(made, 3);
+        const ids = await submit(made, 3, { guaranteedSlots: 5 });
         if (fate === 'thaws') {
           await made.system.clock.advance(4 * minute);
           process.thaw();
@@ -171,10 +171,32 @@ describe('residents', () => {
         expect(well).toEqual({ call, when, well: 3, needless: 0 });
         expect(lost).toBeLessThanOrEqual(3);
         expect((await made.roster.view(10)).jobs).toEqual([]);
+        expect((await made.system.ledger.view()).grants, `${when} ${call}`).toEqual({});
       }
       expect(places.size).toBeGreaterThan(15);
     },
   );
+
+  it('that wake within a tick long after their job has ended leave it none of its own slots', async () => {
+    const places = new Set<string>();
+    for (let call = 1; call <= 80; call++) {
+      const process = new FreezingProcess({ call, when: call % 2 === 0 ? 'before' : 'after' });
+      void process.frozen.then((name) => places.add(name));
+      const made = await account({
+        taskMs: 20_000,
+        wrap: (deps, number) => (number === 1 ? process.wrap(deps, ports) : deps),
+      });
+      await submit(made, 1, { guaranteedSlots: 50 });
+      await made.untilEnded(1, 10 * minute);
+      await made.system.clock.advance(2 * minute);
+      process.thaw();
+      // Step by step: nothing else is due, and one step of time would be over before it had done what it does.
+      for (let second = 0; second < 60; second++) await made.system.clock.advance(1_000);
+      expect({ call, grants: (await made.system.ledger.view()).grants }).toEqual({ call, grants: {} });
+    }
+    expect(places).toContain('ledger.resize');
+    expect(places).toContain('attempts.told');
+  });
 
   it('of the second seat that freeze anywhere and die are followed, whoever sits in the first', async () => {
     for (let call = 1; call <= 80; call += 3) {
