@@ -11,6 +11,7 @@ import {
   farBeatEveryMs,
   goneGraceMs,
   leavingMs,
+  noteWaits,
   patienceMs,
   type ResidentHome,
   type Seating,
@@ -18,6 +19,7 @@ import {
   type ServedJob,
   unserved,
   viewLimit,
+  waitsSince,
 } from './resident-home.ts';
 import { serveJob, strikeAny } from './serve-job.ts';
 import { SharedRoom } from './shared-room.ts';
@@ -38,7 +40,11 @@ const weightsOf = (home: ResidentHome): readonly number[] =>
   [...home.jobs.values()].map(({ job }) => job.weight);
 
 const fits = (home: ResidentHome, job: RosterJob, now: EpochMs): boolean =>
-  hasRoom(weightsOf(home), { weight: job.weight, waitedMs: elapsedMs(job.enlistedAt, now) }, patienceMs);
+  hasRoom(
+    weightsOf(home),
+    { weight: job.weight, waitedMs: elapsedMs(waitsSince(home, job), now) },
+    patienceMs,
+  );
 
 const hasLeft = ({ left }: ResidentHome): boolean => left.signal.aborted;
 
@@ -85,7 +91,7 @@ async function adopt(deps: ResidentDeps, home: ResidentHome, view: RosterView, n
       return;
     }
     begin(deps, home, job);
-    if (elapsedMs(job.enlistedAt, now) < notedWaitMs) continue;
+    if (elapsedMs(waitsSince(home, job), now) < notedWaitMs) continue;
     await beat(deps, home, [job], now); // It may have come from one that was silent for long.
     await deps.jobs.update(job.jobId, ['running'], { scheduledAt: now });
   }
@@ -109,7 +115,7 @@ async function beat(
       return;
     }
     // Its execution has ended, or will enlist it anew under another token.
-    const since = served === undefined ? job.enlistedAt : (served.goneSince ??= now);
+    const since = served === undefined ? waitsSince(home, job) : (served.goneSince ??= now);
     // Whoever leaves has itself answered a token, for which another follows.
     if (elapsedMs(since, now) < goneGraceMs || hasLeft(home)) return;
     served?.stop.abort();
@@ -168,6 +174,7 @@ async function look(deps: ResidentDeps, home: ResidentHome): Promise<RosterView>
   const view = await deps.roster.view(viewLimit(deps));
   const now = deps.clock.now();
   home.watch.look(view, now);
+  noteWaits(home, unserved(view, home.watch.living(now)), now);
   home.isInDoubt = unserved(view, home.watch.provenTo(now, home.owner)).length > 0;
   return view;
 }
@@ -292,6 +299,7 @@ export async function reside(
     wake: new AbortController(),
     beatAt: epochMs(0),
     isInDoubt: true,
+    waits: new Map(),
     farBeats: { at: epochMs(0) },
     left: new AbortController(),
   };

@@ -1,6 +1,6 @@
 import { limits } from '../contracts/limits.ts';
 import type { JobId } from '../contracts/ids.ts';
-import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, elapsedMs, type EpochMs, epochMs } from '../contracts/units.ts';
 import type { RosterJob, RosterView, Seat, TakenSeat } from '../ports/roster.ts';
 import type { ResidentDeps } from './resident-deps.ts';
 
@@ -34,6 +34,8 @@ export interface ResidentHome {
   beatAt: EpochMs;
   /** Whether jobs were on the roster, when it was last seen, of whose residents nobody knows whether they live. */
   isInDoubt: boolean;
+  /** Since when, by its own clock, it has seen jobs that nobody serves. */
+  waits: ReadonlyMap<JobId, EpochMs>;
   /** Signs of life for jobs beyond its view: when they last began, and those under way. */
   readonly farBeats: { at: EpochMs; underWay?: Promise<void> };
   /** Of the look at the roster that was begun last: fires when it has ended. Kept until that is seen. */
@@ -117,6 +119,18 @@ export class SeatWatch {
 /** Jobs that nobody serves who lives, oldest first. */
 export const unserved = (view: RosterView, living: ReadonlySet<string>): readonly RosterJob[] =>
   view.jobs.filter(({ resident }) => resident === undefined || !living.has(resident));
+
+/** Takes note of the jobs that nobody serves; those that were seen before have waited since then. */
+export function noteWaits(home: ResidentHome, jobs: readonly RosterJob[], now: EpochMs): void {
+  home.waits = new Map(jobs.map(({ jobId }) => [jobId, home.waits.get(jobId) ?? now]));
+}
+
+/**
+ * Since when a job waits: since it was enlisted, so that nobody's patience begins anew at each hand-over, but at most since
+ * it was first seen here: it was enlisted by another's clock, which may be an hour ahead.
+ */
+export const waitsSince = ({ waits }: ResidentHome, { jobId, enlistedAt }: RosterJob): EpochMs =>
+  epochMs(Math.min(enlistedAt, waits.get(jobId) ?? enlistedAt));
 
 /** How long a seat is kept without a word. */
 export const seatMs = ({ config }: ResidentDeps): DurationMs => config.leaseMs;
