@@ -107,6 +107,7 @@ async function openSession(
     leaseUntil: lease(deps, now),
     grant: 0,
     shortByStage: new Map(),
+    undecidedLosses: [],
     overBudget: 0,
     cloneCharges: new Map(),
     ...(deps.requests === undefined ? {} : { coordination: job.coordination ?? {} }),

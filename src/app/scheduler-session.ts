@@ -4,7 +4,7 @@ import type { RequestTally } from '../contracts/requests.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { JobProfile } from '../core/forecast/job-profile.ts';
 import type { Predictor } from '../core/forecast/predictor.ts';
-import type { BudgetTerms, TickConfig } from '../core/model/tick-config.ts';
+import type { BudgetTerms, FoundLoss, TickConfig } from '../core/model/tick-config.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { CopyQueue } from './copy-queue.ts';
 import type { GrantContext } from './ledger-words.ts';
@@ -98,6 +98,8 @@ export interface Session extends RunningJob {
   grant: number;
   /** Copies that the last tick had no slot for, by the place of their stage. */
   shortByStage: ReadonlyMap<number, number>;
+  /** Outputs that were found lost and on which the last tick, full as it was, did not decide. */
+  undecidedLosses: readonly FoundLoss[];
   /** Tasks that the last tick had no dollars for. */
   overBudget: number;
   /** What the ledger charges for the clones of each stage, as far as this scheduler knows. */

@@ -15,6 +15,7 @@ import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
 import { giveBackRoom, takeRoom, watchLaunches } from './observe-launches.ts';
 import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
+import { undecidedLosses } from '../core/policy/lost-outputs.ts';
 import { stagePlacements } from '../core/policy/mantri/place-stages.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
@@ -85,15 +86,18 @@ async function keepKnowledge(
   return isOver;
 }
 
-/** Outputs that are gone, as those find who copy them, and whoever looks for what readers have missed. */
+/**
+ * Outputs that are gone: those that the last tick was too full to decide on, and what those find who copy outputs, and
+ * whoever looks for what readers have missed.
+ */
 async function lossesFound(
   deps: SchedulerDeps,
   session: Session,
   now: EpochMs,
 ): Promise<readonly FoundLoss[]> {
-  const losses = [...takeCopies(deps, session), ...(await lookForLosses(deps, session))];
-  learnLosses(deps, session, losses, now);
-  return losses;
+  const fresh = [...takeCopies(deps, session), ...(await lookForLosses(deps, session))];
+  learnLosses(deps, session, fresh, now);
+  return [...session.undecidedLosses, ...fresh];
 }
 
 /**
@@ -128,6 +132,7 @@ async function placesTerms(
 /** What the next tick is to know of one that has decided, before its decisions are taken over. */
 function keepForNext(session: Session, used: TickBudget, decided: TickDecision): void {
   keepUndecided(session, used.copies, decided.decisions);
+  session.undecidedLosses = undecidedLosses(decided.decisions, used.losses);
   giveBackRoom(session, used, decided);
   session.shortByStage = decided.shortByStage;
   session.overBudget = decided.overBudget;

@@ -64,6 +64,18 @@ export function lossDecisions(
   return decisions;
 }
 
+/**
+ * Losses that a tick leaves to the next. One that decides on some may have been too full for the others, which nobody would
+ * look for again but a reader that fails for each; one that decides on none has found that nobody needs what is left.
+ */
+export function undecidedLosses(
+  decisions: readonly Decision[],
+  found: readonly FoundLoss[] = [],
+): readonly FoundLoss[] {
+  const decided = new Set(decisions.flatMap((each) => (each.kind === 'lose-output' ? [each.attemptId] : [])));
+  return decided.size === 0 ? [] : found.filter(({ attemptId }) => !decided.has(attemptId));
+}
+
 /** Why a job fails whose outputs are lost over and over, no copy left, or undefined while it does not. */
 export function lostTooOften(
   state: JobState,
