@@ -1,5 +1,10 @@
 import { bucketOfZone } from '../contracts/directory-buckets.ts';
-import { ConflictError, NotFoundError, StoreUnavailableError } from '../contracts/errors.ts';
+import {
+  ConflictError,
+  NotFoundError,
+  StoreRefusedError,
+  StoreUnavailableError,
+} from '../contracts/errors.ts';
 import { type AttemptId, attemptIdOf, attemptParts } from '../contracts/ids.ts';
 import { attemptDataKey, type ObjectRef } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
@@ -21,6 +26,22 @@ const looksAtOnce = 32;
 const checksAtOnce = 4;
 /** An object is gone, was written anew, or cannot be read just now. */
 const unreadable = [NotFoundError, ConflictError, StoreUnavailableError] as const;
+
+/**
+ * How often a zone is asked in vain before it is asked no more, by whether it has answered for anything; no word at all counts
+ * twice, as it takes its time. S3 may fail over one object alone, which says nothing of the others.
+ */
+const mostInVain = { unheard: 2, heard: 8 };
+
+/** How a zone has answered in one look. */
+interface Answers {
+  isHeard: boolean;
+  inVain: number;
+}
+
+const isAway = ({ isHeard, inVain }: Answers): boolean => !isHeard && inVain >= mostInVain.unheard;
+
+type Seen = { readonly sizeBytes: number } | undefined | 'unreachable' | 'refused';
 
 interface LookDeps {
   readonly objects: ObjectStore;
@@ -61,8 +82,8 @@ class Look {
   private readonly seen = new Set<AttemptId>();
   private readonly reopening = new Set<TaskView>();
   private readonly stages = new Set<number>();
-  /** Directory buckets that did not answer: none of their objects is asked for by itself. */
-  private readonly unreachable = new Set<string>();
+  /** What directory buckets have answered so far. */
+  private readonly answers = new Map<string, Answers>();
   /** How many attempts of one task have said so of what, once that is asked. */
   private unreachedBy: ReadonlyMap<AttemptId, number> | undefined;
   /** Bytes that may still be read again. */
@@ -115,6 +136,7 @@ class Look {
     const ref = this.refOf(attemptId);
     const there = await this.head(ref);
     if (there === 'unreachable') return there;
+    if (there === 'refused') return undefined;
     // Nobody outside of the workers' network can ask the one that keeps it: whoever reads has asked twice, and is believed.
     if (there === undefined) return this.isWithWorker(attemptId) ? how : 'missing';
     if (there.sizeBytes < offset + length) return 'short';
@@ -137,10 +159,9 @@ class Look {
       for await (const chunk of this.deps.objects.read(ref, { range: { start, end: start + length } }))
         seen = crc32(chunk, seen);
     } catch (cause) {
-      if (cause instanceof StoreUnavailableError && ref.bucket !== this.deps.dataBucket) {
-        this.unreachable.add(ref.bucket);
+      const isRefused = cause instanceof StoreRefusedError;
+      if (cause instanceof StoreUnavailableError && !isRefused && ref.bucket !== this.deps.dataBucket)
         return 'unreachable';
-      }
       if (unreadable.some((kind) => cause instanceof kind)) return 'damaged';
       throw cause;
     }
@@ -158,19 +179,35 @@ class Look {
     return { bucket, key: attemptDataKey(this.jobId, attemptId) };
   }
 
+  private answersOf({ bucket }: ObjectRef): Answers {
+    const known = this.answers.get(bucket) ?? { isHeard: false, inVain: 0 };
+    this.answers.set(bucket, known);
+    return known;
+  }
+
   /** What is in one zone is as good as gone where that does not answer. */
-  private async head(ref: ObjectRef): Promise<{ readonly sizeBytes: number } | undefined | 'unreachable'> {
-    if (this.unreachable.has(ref.bucket)) return 'unreachable';
+  private async head(ref: ObjectRef): Promise<Seen> {
+    const answers = this.answersOf(ref);
+    if (isAway(answers) || answers.inVain >= mostInVain.heard) return 'unreachable';
     try {
-      return await this.deps.objects.head(ref);
+      const there = await this.deps.objects.head(ref);
+      answers.isHeard = true;
+      return there;
     } catch (cause) {
       if (!(cause instanceof StoreUnavailableError) || ref.bucket === this.deps.dataBucket) throw cause;
-      this.unreachable.add(ref.bucket);
+      if (cause instanceof StoreRefusedError) {
+        answers.isHeard = true;
+        return 'refused';
+      }
+      answers.inVain += typeof cause.details['status'] === 'number' ? 1 : mostInVain.unheard;
       return 'unreachable';
     }
   }
 
-  /** Sees whether outputs are there, and as long as they were, as far as objects may still be asked for. */
+  /**
+   * Sees whether outputs are there, and as long as they were, as far as objects may still be asked for. Nobody has missed
+   * them: of a zone that answers for others what it does not answer for is no loss.
+   */
   private async probe(ids: readonly AttemptId[]): Promise<void> {
     const left = Math.max(0, limits.lossProbes - this.seen.size);
     const sizeOf = (id: AttemptId): number => bytesRead(this.state, taskWithOutput(this.state, id));
@@ -179,12 +216,18 @@ class Look {
       !this.seen.has(id) && !this.isWithWorker(id) && sizeOf(id) > 0;
     const fresh = [...new Set(ids)].filter(isToBeSeen).slice(0, left);
     for (const id of fresh) this.seen.add(id);
+    const unanswered: AttemptId[] = [];
     await forEachBounded(fresh, looksAtOnce, async (attemptId) => {
       const there = await this.head(this.refOf(attemptId));
-      if (there === 'unreachable') this.found.set(attemptId, { attemptId, how: there });
+      if (there === 'refused') return;
+      if (there === 'unreachable') unanswered.push(attemptId);
       else if (there === undefined) this.found.set(attemptId, { attemptId, how: 'missing' });
       else if (there.sizeBytes < sizeOf(attemptId)) this.found.set(attemptId, { attemptId, how: 'short' });
     });
+    // Once all are asked for: those that were asked for at once have answered in any order.
+    for (const attemptId of unanswered)
+      if (isAway(this.answersOf(this.refOf(attemptId))))
+        this.found.set(attemptId, { attemptId, how: 'unreachable' });
   }
 
   private stageName({ stage }: TaskView): string {

@@ -2,6 +2,7 @@ import {
   AccessDeniedError,
   ConflictError,
   NotFoundError,
+  StoreRefusedError,
   StoreUnavailableError,
 } from '../contracts/errors.ts';
 import { isDirectoryBucket } from '../contracts/directory-buckets.ts';
@@ -46,6 +47,8 @@ export class LostInputError extends StoreUnavailableError {
  */
 export function howLost(cause: unknown, { bucket }: ObjectRef): LossKind | undefined {
   if (cause instanceof LostInputError) return undefined;
+  // S3 has answered, and would refuse the same made again alike: its words are what the attempt is to fail of.
+  if (cause instanceof StoreRefusedError) return undefined;
   if (cause instanceof StoreUnavailableError && isInOnePlace(bucket)) return 'unreachable';
   if (cause instanceof NotFoundError) return 'missing';
   // Whoever may not list gets the same answer for an object that is not there.

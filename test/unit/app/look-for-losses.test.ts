@@ -1,11 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
+import type { MemoryObjectStore } from '../../../src/adapters/memory/memory-object-store.ts';
 import { lookForLosses } from '../../../src/app/look-for-losses.ts';
-import type { Session } from '../../../src/app/scheduler-session.ts';
-import { ConflictError, NotFoundError, StoreUnavailableError } from '../../../src/contracts/errors.ts';
 import { refute } from '../../../src/core/model/lost-outputs.ts';
-import type { AttemptId, JobId } from '../../../src/contracts/ids.ts';
-import { attemptDataKey } from '../../../src/contracts/keys.ts';
 import type { LossKind } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { applyDecisions } from '../../../src/core/decide-tick.ts';
@@ -20,22 +16,15 @@ import {
 import type { JobState } from '../../../src/core/model/job-view.ts';
 import type { FoundLoss } from '../../../src/core/model/tick-config.ts';
 import { attempt, attemptRecord, failure, resultOf } from '../../support/job-states.ts';
+import { bytes, crcOfRange, jobId, missedBy, refOf, threeStages } from '../../support/three-stages.ts';
 
-const jobId = 'words-0123456789ab' as JobId;
 const at = epochMs;
-const bytes = Buffer.from('0123456789');
-/** CRC-32 of "3456". */
-const crcOfRange = 0x8d339230;
 
 let objects: MemoryObjectStore;
 let state: JobState;
 let asked: string[];
 let warned: string[];
 
-const refOf = (id: string): { bucket: string; key: string } => ({
-  bucket: 'data',
-  key: attemptDataKey(jobId, id as AttemptId),
-});
 const put = (id: string, body: Uint8Array = bytes): Promise<unknown> => objects.write(refOf(id), body);
 const remove = (id: string): Promise<void> => objects.remove('data', [refOf(id).key]);
 
@@ -55,35 +44,14 @@ async function look(): Promise<readonly FoundLoss[]> {
 }
 
 /** A reader that ran from 1 ms to 9 ms, or at another time. */
-function missed(reader: string, id: string, how: LossKind, [from, until] = [1, 9]): void {
-  const lost = [{ attemptId: attempt(id), how, offset: 3, length: 4, crc: crcOfRange }];
-  const why = { ...failure('input-lost'), lost };
-  const ran = { claimedAt: at(from), failure: why };
-  applyAttempt(state, attemptRecord(reader, 'failed', until, ran), at(until));
-}
+const missed = (reader: string, id: string, how: LossKind, ran?: [number, number]): void => {
+  missedBy(state, reader, { id, how }, ran);
+};
 
-/** Three maps, three that read all of them, and one that reads those. */
 beforeEach(async () => {
-  objects = new MemoryObjectStore();
+  ({ objects, state } = await threeStages());
   asked = [];
   warned = [];
-  const shape = (name: string, tasks: number, upstream: readonly number[]) => ({
-    ...{ name, tasks, upstream, sourceBytes: Array.from({ length: tasks }, () => 1) },
-  });
-  state = createJobState([shape('map', 3, []), shape('mid', 3, [0]), shape('end', 1, [1])]);
-  const launch = (id: string) => ({
-    ...{ kind: 'launch' as const, attemptId: attempt(id), reason: 'first' as const },
-  });
-  const ids = ['map/0/0', 'map/1/0', 'map/2/0', 'mid/0/0', 'mid/1/0', 'mid/2/0', 'end/0/0'];
-  const openAll = (stage: number): void => {
-    openStage(state, stage, [], at(1));
-  };
-  const opens = [0, 1, 2].map((stage) => ({ kind: 'open-stage' as const, stage }));
-  applyDecisions(state, [...opens, ...ids.map(launch)], { now: at(1), openStage: openAll });
-  for (const id of ids.slice(0, 6)) {
-    applyResult(state, resultOf(id, 5), at(5));
-    await put(id);
-  }
 });
 
 describe('a look at what readers did not find', () => {
@@ -282,80 +250,5 @@ describe('a look at outputs that workers keep', () => {
     missed('end/0/0', 'mid/1/0', 'unreachable');
     expect(await look()).toEqual([]);
     expect(warned).toEqual(['output-is-there']);
-  });
-});
-
-describe('a look at outputs in zones', () => {
-  const zonalBuckets = ['data--use1-az1--x-s3', 'data--use1-az2--x-s3'];
-  const plan = { stages: [{ description: { zonalBuckets } }] } as unknown as Session['plan'];
-  const log = { info: (): void => undefined, warn: (): void => undefined };
-
-  /** Objects of which those of one bucket are asked for in vain. */
-  class LostZone extends MemoryObjectStore {
-    asked: string[] = [];
-
-    override head(ref: { bucket: string; key: string }) {
-      this.asked.push(ref.bucket);
-      if (ref.bucket === zonalBuckets[0]) return Promise.reject(new StoreUnavailableError('no answer'));
-      return super.head(ref);
-    }
-  }
-
-  it('finds all that a zone holds to be lost which does not answer, and asks it once', async () => {
-    const zoned = new LostZone();
-    const place = (index: number): string => `use1-az${String(1 + (index % 2))}`;
-    for (const index of [0, 1, 2]) {
-      const task = taskAt(state, 1, index);
-      if (task.result !== undefined) task.result = { ...task.result, zone: place(index) };
-      const key = attemptDataKey(jobId, attempt(`mid/${String(index)}/0`));
-      await zoned.write({ bucket: zonalBuckets[index % 2] ?? '', key }, bytes);
-    }
-    for (const index of [0, 1, 2]) await zoned.write(refOf(`map/${String(index)}/0`), bytes);
-    missed('end/0/0', 'mid/0/0', 'unreachable');
-    const found = await lookForLosses({ objects: zoned, dataBucket: 'data', log }, { jobId, state, plan });
-    expect(found).toEqual([
-      { attemptId: 'mid/0/0', how: 'unreachable', by: 'end/0/0' },
-      { attemptId: 'mid/2/0', how: 'unreachable' },
-    ]);
-    expect(zoned.asked.filter((bucket) => bucket === zonalBuckets[0])).toHaveLength(1);
-  });
-
-  /** One object by its size alone: whoever reads it is told this. */
-  async function told(cause: Error, zone?: string): Promise<readonly FoundLoss[]> {
-    const unread = new MemoryObjectStore();
-    const task = taskAt(state, 1, 0);
-    if (task.result !== undefined && zone !== undefined) task.result = { ...task.result, zone };
-    const bucket = zone === undefined ? 'data' : (zonalBuckets[0] ?? '');
-    await unread.write({ ...refOf('mid/0/0'), bucket }, bytes);
-    unread.read = () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(cause) }) });
-    for (const id of ['mid/1/0', 'mid/2/0', 'map/0/0', 'map/1/0', 'map/2/0'])
-      await unread.write(refOf(id), bytes);
-    return lookForLosses({ objects: unread, dataBucket: 'data', log }, { jobId, state, plan });
-  }
-
-  it.each(['damaged', 'short'] as const)(
-    'takes what is said to be %s for lost with its zone where that tells its size and does not give it',
-    async (how) => {
-      missed('end/0/0', 'mid/0/0', how);
-      const found = await told(new StoreUnavailableError('no answer'), 'use1-az1');
-      expect(found).toEqual([{ attemptId: 'mid/0/0', how: 'unreachable', by: 'end/0/0' }]);
-    },
-  );
-
-  it.each([
-    ['is written anew as it is read', new ConflictError('changed')],
-    ['is gone as it is read', new NotFoundError('gone')],
-    ['cannot be read', new StoreUnavailableError('no answer')],
-  ])('believes whoever has read it that what %s in the data bucket is damaged', async (_, cause) => {
-    missed('end/0/0', 'mid/0/0', 'damaged');
-    expect(await told(cause)).toEqual([{ attemptId: 'mid/0/0', how: 'damaged', by: 'end/0/0' }]);
-  });
-
-  it('fails where the data bucket does not answer: that is no loss', async () => {
-    const away = new MemoryObjectStore();
-    away.head = () => Promise.reject(new StoreUnavailableError('no answer'));
-    missed('end/0/0', 'mid/0/0', 'missing');
-    const looking = lookForLosses({ objects: away, dataBucket: 'data', log }, { jobId, state, plan });
-    await expect(looking).rejects.toThrow(StoreUnavailableError);
   });
 });
