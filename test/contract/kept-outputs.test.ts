@@ -1,5 +1,11 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  request as ask,
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -257,6 +263,41 @@ describe('an output that a worker keeps', () => {
         while ((await reading.next()).done !== true);
       })(),
     ).rejects.toThrow(StoreUnavailableError);
+  });
+
+  it('is read from the data bucket where its worker has put it there and ended, however long its address says nothing', async () => {
+    const said: string[] = [];
+    const silent = async (): Promise<{ bucket: string; key: string }> => {
+      const server = createSocketServer((socket) => {
+        said.push('connected');
+        closers.unshift(() => socket.destroy());
+        socket.on('error', () => undefined);
+      });
+      return { bucket: bucketOfWorker(await listening(server)), key };
+    };
+    await s3.write(data, bytes);
+    // Longer than this test may take.
+    const patient = reader(600_000);
+    for (const ref of [await silent(), await silent(), await silent()]) {
+      expect(Buffer.from(await patient.readAll(ref, { start: 2, end: 5 })).toString()).toBe('234');
+      expect(await patient.head(ref)).toMatchObject({ key, sizeBytes: 10 });
+    }
+    expect(said).toHaveLength(3);
+  });
+
+  it('is waited for where its worker is slow and has put nothing into the data bucket', async () => {
+    const { address } = await keeper();
+    const ref = await stranger((request, response) => {
+      setTimeout(() => {
+        ask(`http://${address}${request.url ?? ''}`, { method: request.method, headers: request.headers })
+          .once('response', (answer) => {
+            response.writeHead(answer.statusCode ?? 500, answer.headers);
+            answer.pipe(response);
+          })
+          .end();
+      }, 1_500);
+    });
+    expect(Buffer.from(await reader(600_000).readAll(ref)).toString()).toBe('0123456789');
   });
 
   it('is read from the data bucket where its worker has put it there and ended', async () => {

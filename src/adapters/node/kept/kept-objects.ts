@@ -10,11 +10,17 @@ import type {
   UploadedPart,
   UploadRef,
 } from '../../../ports/object-store.ts';
+import { askBeside } from './ask-beside.ts';
 import type { KeptClient } from './kept-client.ts';
 import type { KeptFiles } from './kept-files.ts';
 
 /** Workers that have begun to answer and break off are asked so often in all, each time for the rest. */
 const mostAsked = 2;
+/**
+ * A worker that lives answers sooner: for so long nobody asks besides whether it has put what it kept elsewhere, and for so long
+ * once one has. Of workers that have ended in good order nobody refuses a connection on AWS, and each would cost two silences.
+ */
+const patienceMs = { first: 1_000, then: 100 };
 const everything = { start: 0, end: Number.MAX_SAFE_INTEGER };
 
 /** What keeps outputs on a worker. */
@@ -36,6 +42,8 @@ export class KeptObjects implements ObjectStore {
   private readonly keeping: Keeping;
   /** Addresses at which nobody has answered, and how: each such try takes its time. */
   private readonly silent = new Map<string, StoreUnavailableError>();
+  /** Whether what a worker kept was found in the data bucket while that said nothing. */
+  private hasFound = false;
 
   constructor(inner: ObjectStore, keeping: Keeping) {
     this.inner = inner;
@@ -63,7 +71,7 @@ export class KeptObjects implements ObjectStore {
     for (let asked = 1; ; asked++) {
       const from = start;
       try {
-        for await (const chunk of this.keeping.client.read(address, ref.key, { ...range, start }, signal)) {
+        for await (const chunk of this.kept(address, ref, { ...range, start }, signal)) {
           start += chunk.length;
           yield chunk;
         }
@@ -77,6 +85,48 @@ export class KeptObjects implements ObjectStore {
         yield* this.moved(ref.key, { ...options, range: { ...range, start } }, cause);
         return;
       }
+    }
+  }
+
+  /** What a worker answers; it does not where it says nothing for a while and has put the object into the data bucket. */
+  private async answerOf<T>(
+    address: string,
+    ref: ObjectRef,
+    ask: (signal: AbortSignal) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    const asked = await askBeside({
+      ask,
+      hasMoved: async () =>
+        (await this.inner.head({ bucket: this.keeping.dataBucket, key: ref.key })) !== undefined,
+      patienceMs: this.hasFound ? patienceMs.then : patienceMs.first,
+      signal,
+    });
+    if (asked !== 'moved') return asked.answer;
+    this.hasFound = true;
+    throw new StoreUnavailableError(
+      `the worker at ${address} does not answer, and has put ${ref.key} elsewhere`,
+    );
+  }
+
+  /** The bytes that a worker gives; throws as its client does, and as `answerOf`. */
+  private async *kept(
+    address: string,
+    ref: ObjectRef,
+    range: ByteRange,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    let chunks: AsyncGenerator<Uint8Array> | undefined;
+    const begin = (stop: AbortSignal): Promise<IteratorResult<Uint8Array>> => {
+      chunks = this.keeping.client.read(address, ref.key, range, stop);
+      return chunks.next();
+    };
+    const first = await this.answerOf(address, ref, begin, signal);
+    try {
+      if (first.done !== true) yield first.value;
+      if (chunks !== undefined) yield* chunks;
+    } finally {
+      await chunks?.return(undefined); // Whoever breaks off after the first chunk leaves no answer open.
     }
   }
 
@@ -109,10 +159,14 @@ export class KeptObjects implements ObjectStore {
     const address = workerOfBucket(ref.bucket);
     if (address === undefined) return this.inner.head(ref);
     const { key } = ref;
+    const silence = this.silent.get(address);
+    const sizeOf = (signal: AbortSignal): Promise<number> => this.keeping.client.sizeOf(address, key, signal);
     try {
-      return { key, sizeBytes: await this.keeping.client.sizeOf(address, key), etag: '', metadata: {} };
+      if (silence !== undefined) throw silence;
+      return { key, sizeBytes: await this.answerOf(address, ref, sizeOf), etag: '', metadata: {} };
     } catch (cause) {
       if (!isMissed(cause)) throw cause;
+      if (cause instanceof StoreUnavailableError) this.silent.set(address, cause);
       const moved = await this.inner.head({ bucket: this.keeping.dataBucket, key }).catch(() => undefined);
       if (moved === undefined && cause instanceof StoreUnavailableError) throw cause;
       return moved;
