@@ -351,7 +351,8 @@ export async function protectOutputs(
     tokens: earned - spent.tokens,
     inSpell,
     spellLeftMs: precomputeBudgetMs(precomputeShare, workedMs(state), spent.spellMs),
-    most: mostCopiesWaiting - session.copies.size,
+    // A scheduler that takes a job over may have more of them to make.
+    most: Math.max(0, mostCopiesWaiting - session.copies.size),
   });
   for (const task of choice.waiting) protection.waiting.add(task);
   const worth = choice.copies.filter(({ reason }) => reason === 'worth');

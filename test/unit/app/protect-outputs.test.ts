@@ -117,6 +117,23 @@ describe('outputs that are worth a copy and wait for tokens', () => {
 });
 
 describe('an output that is to be copied', () => {
+  it.each([
+    [0, 64],
+    [63, 1],
+    [64, 0],
+    // As many may wait after a takeover: all that were decided on and not made.
+    [65, 0],
+    [300, 0],
+  ])('is left for later where %i wait to be copied, beyond %i', async (waiting, most) => {
+    await begin(301, 300, 1_000 * bytes);
+    session = { ...session, copies: { size: waiting } } as unknown as Session;
+    const context = { now: at(ended), totalSlots: 9, length: durationMs(60_000) };
+    await deps.ledger.resize(session.jobId, 1, context);
+    const { copies = [] } = await protectOutputs(deps, session, context, true);
+    expect(copies).toHaveLength(most);
+    expect(session.protection.waiting.size).toBe(300 - most);
+  });
+
   it('is decided on by the next tick where the losses of many attempts fill one', async () => {
     await begin(501, 1, 1_000 * bytes);
     const context = { now: at(ended), totalSlots: 9, length: durationMs(60_000) };
