@@ -36,27 +36,22 @@ function usualOf({ statistics: { slowness } }: StageView): number | undefined {
   return usual === undefined || usual <= 0 ? undefined : usual;
 }
 
-/** What is usual in a stage, and whether of attempts that were stopped those alone tell that ran for a good part of it. */
-interface Usual {
-  readonly usual: number | undefined;
-  readonly isOutrunAlone: boolean;
-}
-
-/** How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells. */
+/**
+ * How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells, as
+ * of one that was stopped young: what it ran went to its start, and what it has read lies in buffers.
+ */
 function slowdownOf(
   { statistics }: StageView,
   task: TaskView,
   attempt: AttemptView,
-  { usual, isOutrunAlone }: Usual,
+  usual: number | undefined,
 ): number | undefined {
   const ranMs = reportedMs(attempt);
   if (usual === undefined || ranMs <= 0) return undefined;
-  const isDone = attempt.state === 'done';
-  const isStopped = attempt.state === 'cancelled' || isLive(attempt);
-  if (!isDone && (!isStopped || (attempt.progress?.bytesRead ?? 0) <= 0)) return undefined;
   const usualMs = usual * costOf(statistics.cost, inputOf(task));
-  if (isDone) return ranMs / usualMs;
-  return isOutrunAlone && !wasOutrun(attempt, usualMs) ? undefined : wholeMs(attempt) / usualMs;
+  if (attempt.state === 'done') return ranMs / usualMs;
+  const isTold = wasOutrun(attempt, usualMs) && (attempt.progress?.bytesRead ?? 0) > 0;
+  return isTold ? wholeMs(attempt) / usualMs : undefined;
 }
 
 /**
@@ -99,7 +94,7 @@ function tellOfTask(told: readonly Told[], factor: number, tell: Listener): void
 }
 
 /** What attempts of a task tell of their nodes, where it has had several. */
-function toldOf(stage: StageView, task: TaskView, usual: Usual): readonly Told[] {
+function toldOf(stage: StageView, task: TaskView, usual: number | undefined): readonly Told[] {
   return task.attempts.flatMap((attempt): Told[] => {
     const { node } = attempt;
     if (node === undefined || isOpen(task, attempt)) return [];
@@ -112,12 +107,8 @@ function toldOf(stage: StageView, task: TaskView, usual: Usual): readonly Told[]
  * What the attempts of a stage tell of where they ran, in the order of its tasks: the slowdown is their time over what is
  * usual in the stage for their input. Most tasks have one: nothing is made of those.
  */
-export function tellOfStage(
-  stage: StageView,
-  { factor, isOutrunAlone = false }: { factor: number; isOutrunAlone?: boolean },
-  tell: Listener,
-): void {
-  const usual = { usual: usualOf(stage), isOutrunAlone };
+export function tellOfStage(stage: StageView, factor: number, tell: Listener): void {
+  const usual = usualOf(stage);
   for (const task of stage.tasks) {
     const { attempts } = task;
     const [first] = attempts;
@@ -130,7 +121,7 @@ export function tellOfStage(
 }
 
 function tellAll({ stages }: JobState, factor: number, tell: Listener): void {
-  for (const stage of stages) tellOfStage(stage, { factor }, tell);
+  for (const stage of stages) tellOfStage(stage, factor, tell);
 }
 
 /** The least and the most that attempts tell of a node; a failure is as slow as can be. */

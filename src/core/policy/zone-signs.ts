@@ -23,7 +23,7 @@ interface Told {
 function toldOf(stage: StageView): ReadonlyMap<string, Told> {
   const zones = new Map<string, Told>();
   // What one has read that was stopped at a third of the usual time lies in buffers: in a slow zone it looked like one elsewhere.
-  tellOfStage(stage, { factor, isOutrunAlone: true }, ({ zone }, node, slowdown) => {
+  tellOfStage(stage, factor, ({ zone }, node, slowdown) => {
     if (zone === undefined || slowdown === undefined) return;
     const told = zones.get(zone) ?? { slowdowns: [], nodes: new Set() };
     zones.set(zone, told);

@@ -101,36 +101,40 @@ describe('what a job tells of its nodes', () => {
     expect(told([...tasks, ...slow])).toEqual([]);
   });
 
-  it('is of a node whose attempt was overtaken by a copy elsewhere, once; not where that was as slow', () => {
-    const after = (copyMs: number): unknown[] => {
-      const state = jobOf([
-        done(1_000, 'a'),
-        done(1_000, 'b'),
-        done(1_000, 'c'),
-        done(1_000, 'd'),
-        done(copyMs, 'e'),
-      ]);
-      const id = attempt('map/4/1');
-      addAttempt(state, id, 'backup', epochMs(1_000));
-      const progress = {
-        bytesRead: 100_000,
-        bytesTotal: 1_000_000,
-        recordsIn: 0,
-        recordsOut: 0,
-        phase: 'compute' as const,
-        phaseMs: { init: 0, read: 0, compute: 0, write: 0 },
-        peakMemoryBytes: 0,
-      };
-      const stopped = attemptRecord(id, 'cancelled', 1_500, {
-        claimedAt: epochMs(1_000),
-        node: 'slow',
-        progress,
-      });
-      applyAttempt(state, stopped, epochMs(1_500));
-      return blocked(nodeSigns(jobId, state, epochMs(9_000), new Set()), epochMs(9_000));
+  /** A job of five tasks of so long, the last of `copyMs`, one whose copy was stopped after `ranMs` with so much read. */
+  const withStopped = (doneMs: number, copyMs: number, ranMs: number, bytesRead: number): unknown[] => {
+    const state = jobOf([...['a', 'b', 'c', 'd'].map((node) => done(doneMs, node)), done(copyMs, 'e')]);
+    const id = attempt('map/4/1');
+    addAttempt(state, id, 'backup', epochMs(1_000));
+    const progress = {
+      bytesRead,
+      bytesTotal: 1_000_000,
+      recordsIn: 0,
+      recordsOut: 0,
+      phase: 'compute' as const,
+      phaseMs: { init: 0, read: 0, compute: 0, write: 0 },
+      peakMemoryBytes: 0,
     };
-    expect(after(1_000)).toEqual([['slow', 'slow', 5, 1]]);
-    expect(after(4_000)).toEqual([]);
+    const stoppedAt = 1_000 + ranMs;
+    const stopped = attemptRecord(id, 'cancelled', stoppedAt, {
+      claimedAt: epochMs(1_000),
+      node: 'slow',
+      progress,
+    });
+    applyAttempt(state, stopped, epochMs(stoppedAt));
+    return blocked(nodeSigns(jobId, state, epochMs(20_000), new Set()), epochMs(20_000));
+  };
+
+  it('is of a node whose attempt was overtaken by a copy elsewhere, once; not where that was as slow', () => {
+    expect(withStopped(1_000, 1_000, 500, 100_000)).toEqual([['slow', 'slow', 5, 1]]);
+    expect(withStopped(1_000, 4_000, 500, 100_000)).toEqual([]);
+  });
+
+  it('is nothing of a copy that was stopped young: most of what it ran went to its start', () => {
+    // Of 10 s, half a second is the start: after 0.7 s one of the usual speed has read a fiftieth.
+    expect(withStopped(10_000, 10_000, 700, 21_053)).toEqual([]);
+    expect(withStopped(10_000, 10_000, 4_999, 100_000)).toEqual([]);
+    expect(withStopped(10_000, 10_000, 5_000, 100_000)).toEqual([['slow', 'slow', 5, 1]]);
   });
 
   it('leaves out nodes of which nothing suspicious is told, unless they are known', () => {
