@@ -88,7 +88,7 @@ const attemptSchema = z.strictObject({
   takenUp: z.strictObject({ attempt: z.int(), bytes: z.number() }).exactOptional(),
   node: z.string().exactOptional(),
   zone: z.string().exactOptional(),
-  /** Its run time over what is usual in its stage for its input; foretold by what it had read where it did not end. */
+  /** Its run time over what is usual in its stage for its input; foretold by what it had read where it did not end, unless it was young. */
   slowness: z.number().exactOptional(),
   /** The numbers by which its launch was decided. */
   facts: numbers,
@@ -98,7 +98,7 @@ const taskSchema = z.strictObject({
   taskId: z.string(),
   /** The first attempt whose result counted, though its output may have been lost later; null where there is none. */
   winner: z.string().nullable(),
-  /** Whether an attempt of it took, or was to take, more than 1.5 times the usual. */
+  /** Whether an attempt that its time went to took, or was to take, more than 1.5 times the usual; not one that came second. */
   straggler: z.boolean(),
   /** From the opening of its stage to its end, or to what was seen last. */
   totalMs: length,

@@ -17,6 +17,8 @@ export interface AttemptRun {
   readonly isWarm?: boolean;
   /** From claim to end; to what was seen last where it did not end. */
   readonly runMs?: number;
+  /** From claim to its last report, of one that did not end with its work done: what it had read, it had read by then. */
+  readonly reportedMs?: number;
   /** Whether it has read all and ended, so that `runMs` is all that it takes. */
   readonly isFinished: boolean;
   readonly bytes: number;
@@ -137,12 +139,24 @@ export function attemptRuns(
         ...(waitedUntil === undefined || !waiting.has(attempt)
           ? {}
           : { unclaimedMs: Math.max(0, waitedUntil - launchedAt) }),
-        ...(claimedAt === undefined || until === undefined ? {} : { runMs: Math.max(0, until - claimedAt) }),
+        ...(claimedAt === undefined || until === undefined
+          ? {}
+          : timesOf(claimedAt, until, isFinished ? undefined : attempt.reportedAt)),
         ...(progress === undefined ? {} : { phaseMs: progress.phaseMs }),
         ...shareOf(attempt, bytes, isFinished),
       };
     })
     .toSorted((a, b) => a.attempt.launchedAt - b.attempt.launchedAt || a.number - b.number);
+}
+
+function timesOf(
+  claimedAt: number,
+  until: number,
+  reportedAt: number | undefined,
+): Pick<AttemptRun, 'runMs' | 'reportedMs'> {
+  const runMs = Math.max(0, until - claimedAt);
+  if (reportedAt === undefined) return { runMs };
+  return { runMs, reportedMs: Math.min(runMs, Math.max(0, reportedAt - claimedAt)) };
 }
 
 function shareOf(

@@ -148,10 +148,14 @@ export function failureText({
   return givenUp === undefined ? verb : `${verb} (${lossText(givenUp)})`;
 }
 
-const slowText = ({ slowness = 0, runMs, expectedMs, readShare }: Facts): string =>
-  readShare === undefined
-    ? `it took ${factorText(slowness)} times what is usual for its input (${formatDuration(runMs)} against ${formatDuration(expectedMs)})`
-    : `after ${formatDuration(runMs)} it had read ${String(Math.round(readShare * 100))} % of its input, and was to take ${factorText(slowness)} times what is usual`;
+function slowText({ slowness = 0, runMs, reportedMs, expectedMs, readShare }: Facts): string {
+  const times = factorText(slowness);
+  if (readShare === undefined)
+    return `it took ${times} times what is usual for its input (${formatDuration(runMs)} against ${formatDuration(expectedMs)})`;
+  const since =
+    reportedMs === undefined ? ', and' : `, had run for ${formatDuration(runMs)} when it was seen last, and`;
+  return `after ${formatDuration(reportedMs ?? runMs)} it had read ${String(Math.round(readShare * 100))} % of its input${since} was to take ${times} times what is usual`;
+}
 
 const evidenceWords: Readonly<Record<NodeEvidence, (facts: Facts) => string>> = {
   'every-phase': ({ startFactor = 0, restFactor = 0, firstStartFactor, firstRestFactor = 0 }) =>

@@ -10,9 +10,17 @@ import { type AttemptRun, isGivenUp } from './attempt-runs.ts';
 import { criticalPath, lastTasks } from './critical-path.ts';
 import type { ToldDecisions } from './decision-events.ts';
 import { isOver, type JobFacts, type Known, knownOf } from './known-job.ts';
-import { type RunIndex, slowFactor, taskIdOf } from './node-evidence.ts';
+import { slowFactor, taskIdOf } from './node-evidence.ts';
 import { slowNodesOf } from './slow-nodes.ts';
-import { causesOfTask, decidingRun, endOf, hasFailed, type TaskRuns, totalMsOf } from './task-causes.ts';
+import {
+  causesOfTask,
+  decidingRun,
+  decidingRuns,
+  endOf,
+  hasFailed,
+  type TaskRuns,
+  totalMsOf,
+} from './task-causes.ts';
 import { latenessOf, notUsualOf, slownessOf } from './usual-run.ts';
 
 /** A stage, or a task of it. Absent: the job. */
@@ -117,11 +125,11 @@ function pathOf(known: Known, endedAt: number): Explanation['path'] {
 const waitingStage = ({ opened }: Known, last: ReadonlyMap<string, TaskRuns>): string | undefined =>
   [...opened].filter(([name]) => !last.has(name)).toSorted(([, a], [, b]) => a - b)[0]?.[0];
 
-/** How late the worst of its attempts is; 0 where that is not known. */
-const worstLateness = ({ runs }: TaskRuns, { usual }: RunIndex): number =>
-  Math.max(0, ...runs.map((run) => latenessOf(run, usual.get(run.stage)) ?? 0));
+/** How late the worst is of the attempts that a task's time went to; 0 where that is not known. */
+const worstLateness = (task: TaskRuns, { index: { usual }, decisions }: Known): number =>
+  Math.max(0, ...decidingRuns(task, decisions).map((run) => latenessOf(run, usual.get(run.stage)) ?? 0));
 
-const isStraggler = (task: TaskRuns, index: RunIndex): boolean => worstLateness(task, index) > slowFactor;
+const isStraggler = (task: TaskRuns, known: Known): boolean => worstLateness(task, known) > slowFactor;
 
 function explainStage(
   { name, tasks, done }: JobRecord['stages'][number],
@@ -132,8 +140,8 @@ function explainStage(
   const usual = known.index.usual.get(name);
   const last = lastOf(all);
   const stragglers = all
-    .filter((task) => isStraggler(task, known.index))
-    .map((task) => ({ task, lateness: worstLateness(task, known.index) }))
+    .filter((task) => isStraggler(task, known))
+    .map((task) => ({ task, lateness: worstLateness(task, known) }))
     .toSorted((a, b) => b.lateness - a.lateness)
     .map(({ task }) => task);
   const asked = about?.task === undefined ? undefined : known.tasks.get(`${name}/${about.task}`);
@@ -178,7 +186,7 @@ function explainTask(task: TaskRuns, known: Known): ExplainedTask {
   return {
     taskId: task.taskId,
     winner: task.winner?.attempt.attemptId ?? null,
-    straggler: isStraggler(task, known.index),
+    straggler: isStraggler(task, known),
     totalMs: totalMsOf(task, openedAt),
     causes: [...causesOfTask(task, { openedAt, decisions, slownessOf: causes })],
     attempts: task.runs.map((run) => explainAttempt(run, task, known)),

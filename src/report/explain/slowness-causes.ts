@@ -139,11 +139,14 @@ const leastNodeMs = 300;
 /** The cause of what its input does not explain. */
 function restOf(run: AttemptRun, usual: Usual, judged: Judged): ExplainedCause {
   const { witnesses, slowness, inputFactor } = judged;
-  const { attempt, runMs = 0, isFinished, readShare } = run;
+  const { attempt, runMs = 0, reportedMs = runMs, isFinished, readShare = 1 } = run;
   const excess = excessOf(run, usual, judged);
   const { beside } = excess;
   const evidence = evidenceOf(beside, witnesses);
-  const beyondMs = Math.max(0, runMs - usual.runMs * inputFactor * (isFinished ? 1 : (readShare ?? 1)));
+  const expected = usual.runMs * inputFactor;
+  const startMs = Math.min(expected, usual.phaseMs.init);
+  // Beyond its start and what it had read by its last report, or beyond all of it by now.
+  const beyondMs = Math.max(0, reportedMs - startMs - (expected - startMs) * readShare, runMs - expected);
   const phase = phaseAtFault(excess, beyondMs);
   const head = {
     ms: beyondMs,
@@ -154,7 +157,7 @@ function restOf(run: AttemptRun, usual: Usual, judged: Judged): ExplainedCause {
     slowness,
     runMs,
     usualMs: usual.runMs,
-    expectedMs: usual.runMs * inputFactor,
+    expectedMs: expected,
     startFactor: beside.usual?.start,
     restFactor: beside.usual?.rest,
     // Where nothing but these shows the node.
@@ -164,7 +167,9 @@ function restOf(run: AttemptRun, usual: Usual, judged: Judged): ExplainedCause {
     otherTasks: witnesses.othersCount,
     otherTasksSlowness: witnesses.others,
     elsewhereSlowness: witnesses.elsewhere,
-    ...(isFinished ? {} : { readShare }),
+    ...(isFinished || run.readShare === undefined
+      ? {}
+      : { readShare, ...(reportedMs < runMs ? { reportedMs } : {}) }),
   });
   const stalledMs = attempt.progress?.stalledMs ?? 0;
   const isSlowed =

@@ -51,6 +51,17 @@ export function redoOf(
 export const decidingRun = ({ winner, failed, again, runs }: TaskRuns): AttemptRun | undefined =>
   failed ?? again ?? winner ?? runs.at(-1);
 
+/**
+ * That one, and those before it, which it came after: what the time of a task went to. Those that were launched as it ran
+ * took none of it, and beside a clone that decides no other did.
+ */
+export function decidingRuns(task: TaskRuns, { launches }: ToldDecisions): readonly AttemptRun[] {
+  const deciding = decidingRun(task);
+  if (deciding === undefined) return [];
+  if (launches.get(deciding.attempt.attemptId)?.reason === 'clone') return [deciding];
+  return task.runs.filter(({ number }) => number <= deciding.number);
+}
+
 /** From the opening of its stage, or its first launch where that is not known, to its end or what was seen last. */
 export function totalMsOf(task: TaskRuns, openedAt: number | undefined): number {
   const from = Math.min(openedAt ?? Infinity, task.runs[0]?.attempt.launchedAt ?? Infinity);

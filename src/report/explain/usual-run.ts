@@ -1,5 +1,6 @@
 import type { NotUsual } from '../../contracts/explanation.ts';
 import { type Phase, phases } from '../../contracts/progress.ts';
+import { leastOutrun } from '../../core/model/stage-statistics.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
 import { costOf, fitCost, type TaskCost } from '../../core/model/task-cost.ts';
 import { mean, median } from '../../lib/quantiles.ts';
@@ -86,25 +87,39 @@ export function expectedMs(usual: Usual, input: Input): number {
   return Math.max(runMs, byBytes, isMoreByRecords(input, usual) ? byRecords : 0);
 }
 
-type Timed = Pick<AttemptRun, 'runMs' | 'bytes' | 'records' | 'readShare' | 'isFinished'>;
+type Timed = Pick<
+  AttemptRun,
+  'runMs' | 'reportedMs' | 'bytes' | 'records' | 'readShare' | 'phaseMs' | 'isFinished'
+>;
 
-/** What an attempt takes in all: foretold by what it had read where it did not end. */
-const wholeMs = ({ runMs = 0, readShare, isFinished }: Timed): number =>
-  isFinished || readShare === undefined || readShare <= 0 ? runMs : runMs / readShare;
-
-/** How many times longer an attempt takes than is usual, whatever it reads; undefined where nothing can be said. */
-export function latenessOf(run: Timed, usual: Usual | undefined): number | undefined {
-  if (usual === undefined || run.runMs === undefined || usual.runMs <= 0) return undefined;
-  return wholeMs(run) / usual.runMs;
+/**
+ * What an attempt takes in all. Where it did not end it is foretold by what it had read, by its last report, behind its start,
+ * which reads nothing; and not before half of what is to be expected was over: what was read by then lies in buffers.
+ * Never less than it has run.
+ */
+function wholeMs(
+  { runMs = 0, reportedMs = runMs, readShare = 0, phaseMs, isFinished }: Timed,
+  expected: number,
+): number {
+  if (isFinished || readShare <= 0 || reportedMs < leastOutrun * expected) return runMs;
+  const startMs = Math.min(reportedMs, phaseMs?.init ?? 0);
+  return Math.max(runMs, startMs + (reportedMs - startMs) / readShare);
 }
+
+/** How many times longer an attempt takes than what is to be expected; undefined where nothing can be said. */
+function timesLonger(run: Timed, expected: number): number | undefined {
+  if (run.runMs === undefined || expected <= 0) return undefined;
+  const times = wholeMs(run, expected) / expected;
+  return run.isFinished || times >= 1 ? times : undefined;
+}
+
+/** How many times longer an attempt takes than is usual, whatever it reads; undefined as of `slownessOf`. */
+export const latenessOf = (run: Timed, usual: Usual | undefined): number | undefined =>
+  usual === undefined ? undefined : timesLonger(run, usual.runMs);
 
 /**
  * How many times longer an attempt takes than is usual for its input; undefined where nothing can be said: one that
- * ended before the usual time was up, and not with its work done, tells nothing of how fast it was.
+ * ended before half of the usual time was up, and not with its work done, tells nothing of how fast it was.
  */
-export function slownessOf(run: Timed, usual: Usual | undefined): number | undefined {
-  const lateness = latenessOf(run, usual);
-  if (usual === undefined || lateness === undefined) return undefined;
-  const slowness = (lateness * usual.runMs) / expectedMs(usual, run);
-  return run.isFinished || slowness >= 1 ? slowness : undefined;
-}
+export const slownessOf = (run: Timed, usual: Usual | undefined): number | undefined =>
+  usual === undefined ? undefined : timesLonger(run, expectedMs(usual, run));

@@ -323,7 +323,7 @@ describe('what held a task up', () => {
     expect(node).toMatchObject({
       attemptId: 'map/8/0',
       evidence: ['every-phase', 'same-task'],
-      facts: { slowness: 6, readShare: 0.5, startFactor: 8, elsewhereSlowness: 1 },
+      facts: { slowness: 5.2, readShare: 0.5, startFactor: 8, elsewhereSlowness: 1 },
     });
     expect(explained(8, all).attempts.map(({ end }) => end)).toEqual(['stopped', 'won']);
   });
