@@ -11,7 +11,8 @@ const numbers = z.record(z.string(), z.number());
 /**
  * What took time, from a closed union. `before-launch`: from the opening of its stage to its first launch, for want of a
  * slot or of dollars; `earlier-failed`: attempts before the one that decides had failed or were lost; `copied`: an attempt
- * before it lagged, and a copy was made; `output-lost`: one before it had won, and its output was lost; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
+ * before it lagged, and a copy was made; `output-lost`: one before it had won, and its output was lost; `waits-again`: its last attempt had
+ * failed or was lost, and the next was not launched by now, or by the job's end; `ride`: it waited in its worker behind other tasks; `host-wait`: in the host's
  * queue, or for its environment to start; `more-input`: more to read than its siblings; `slow-start`, `slow-read`,
  * `slow-compute`, `slow-write`: one phase, by no fault of its node that could be shown; `stood-still`: its worker did
  * nothing for a while, as it has noticed itself; `slow-node`: its node, by evidence; `own-work`: as slow elsewhere; `unexplained`: slow, and nothing in the records tells why.
@@ -21,6 +22,7 @@ export const explainedCauses = [
   'earlier-failed',
   'copied',
   'output-lost',
+  'waits-again',
   'launch-refused',
   'ride',
   'host-wait',
@@ -142,8 +144,8 @@ const stageSchema = z.strictObject({
 
 /**
  * What takes time on the way of a job from its submission to its end, one after the other. `before-launch`: of an attempt, or
- * without one of a stage of which nothing was launched; `wait`: of a job that goes on, while no attempt was at work; `end`:
- * of one that has ended.
+ * without one of a stage of which nothing was launched; `wait`: while no attempt was at work, of a job that goes on, or after
+ * an attempt that came to nothing, whose task had no other by the job's end; `end`: of one that has ended.
  */
 export const spanKinds = [
   'plan',

@@ -33,6 +33,14 @@ export interface AttemptRun {
 export const isGivenUp = ({ state, failure }: AttemptRecord): boolean =>
   state === 'lost' && failure === undefined;
 
+/** When an attempt ended, or was seen last; until when it waited for a worker where it never began, else its launch. */
+export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs, unclaimedMs }: AttemptRun): number =>
+  claimedAt === undefined ? launchedAt + (unclaimedMs ?? 0) : claimedAt + (runMs ?? 0);
+
+/** Whether an attempt came to nothing, so that another was owed. */
+export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
+  state === 'failed' || state === 'lost';
+
 /** Until when an attempt has worked, as far as anybody saw: by its worker's clock but for one that runs. */
 function untilOf(attempt: AttemptRecord, now: number | undefined): number | undefined {
   const { endedAt, reportedAt, state, order } = attempt;

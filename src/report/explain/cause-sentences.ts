@@ -11,15 +11,17 @@ const worthTelling = 0.1;
 const leastTold = 50;
 
 /** What a task's time went to, in sentences; empty where it took no more than the usual. */
-export function causeSentences({ causes, totalMs, attempts }: ExplainedTask): readonly string[] {
+export function causeSentences(task: ExplainedTask): readonly string[] {
+  const { causes, totalMs } = task;
+  // What a task waits for now is told however long it took before.
+  const leastOf = ({ kind }: ExplainedCause): number =>
+    kind === 'waits-again' ? leastTold : Math.max(leastTold, worthTelling * totalMs);
   return causes
-    .filter(
-      ({ ms, facts }) => (ms ?? facts['waitedMs'] ?? Infinity) >= Math.max(leastTold, worthTelling * totalMs),
-    )
-    .map((cause) => sentenceOf(cause, attempts));
+    .filter((cause) => (cause.ms ?? cause.facts['waitedMs'] ?? Infinity) >= leastOf(cause))
+    .map((cause) => sentenceOf(cause, task));
 }
 
-function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']): string {
+function sentenceOf(cause: ExplainedCause, { taskId, attempts }: ExplainedTask): string {
   const { kind, attemptId, facts } = cause;
   const took = formatDuration(cause.ms);
   switch (kind) {
@@ -31,6 +33,8 @@ function sentenceOf(cause: ExplainedCause, attempts: ExplainedTask['attempts']):
       return `${took} went by before its copy ${attemptId} was launched, since ${cameBeforeText(attempts, attemptId)}.`;
     case 'output-lost':
       return `${took} went by before ${attemptId} was launched, since the output of ${attempts[doneBefore(attempts, placeOf(attempts, attemptId))]?.attemptId ?? 'an attempt before it'} was lost later.`;
+    case 'waits-again':
+      return `${taskId} ${waitedText(facts, took)}, since ${failedText(attempts, attemptId)}${reasonBeforeLaunch(facts)}.`;
     case 'launch-refused':
       return `${attemptId} waited ${formatDuration(facts['waitedMs'])} for its launch, which the host's limits refused ${plural(facts['throttled'] ?? 0, 'time')}, to be made again.`;
     case 'ride':
@@ -70,11 +74,13 @@ function reasonBeforeLaunch({
   throttled = 0,
   othersThrottled = 0,
   renewedInputs = 0,
+  lostInputs = 0,
 }: Facts): string {
   const whiles = [
     ...(overBudget > 0 ? ['the job lacked the dollars for it'] : []),
     ...(noSlot > 0 ? ['the job had no slot free'] : []),
     ...(renewedInputs > 0 ? ['what it reads was gone and was made again'] : []),
+    ...(lostInputs > 0 ? ['what it reads was gone and was to be made again'] : []),
   ];
   const fewer =
     noSlot > 0 && othersThrottled > 0
@@ -95,7 +101,15 @@ function waitedFor(facts: Facts): string {
     : `for its worker, in the host's queue or for its start: the job had not used it before${why}`;
 }
 
+const waitedText = ({ jobOver = 0 }: Facts, took: string): string =>
+  jobOver > 0
+    ? `had waited ${took} for its next attempt as the job ended`
+    : `has waited ${took} for its next attempt`;
+
 type Attempts = ExplainedTask['attempts'];
+
+const failedText = (attempts: Attempts, attemptId: string): string =>
+  `${attemptId} ${failureText(attempts[placeOf(attempts, attemptId)] ?? { end: 'failed' })}`;
 
 const placeOf = (attempts: Attempts, attemptId: string): number =>
   attempts.findIndex((each) => each.attemptId === attemptId);

@@ -1,7 +1,7 @@
 import type { PathSpan } from '../../contracts/explanation.ts';
 import type { JobRecord } from '../../contracts/records.ts';
-import type { AttemptRun } from './attempt-runs.ts';
-import { decidingRun, endOf, type TaskRuns } from './task-causes.ts';
+import { type AttemptRun, endOf } from './attempt-runs.ts';
+import { decidingRun, type TaskRuns } from './task-causes.ts';
 
 /**
  * The tasks that ended last, one of each stage on the way, first stage first.
@@ -77,6 +77,13 @@ export function criticalPath(
       ...(run !== task.winner ? { to: run.attempt.attemptId } : {}),
     });
     alongRun(run, until);
+  }
+  const { waits } = tasks.at(-1) ?? {};
+  if (waiting === undefined && waits !== undefined) {
+    const { attempt, stage } = waits.after;
+    // Given up, it may have been silent before.
+    until(waits.since, 'wait');
+    until(waits.until, 'wait', { stage, attemptId: attempt.attemptId });
   }
   if (waiting !== undefined) {
     if (tasks.length === 0) until(opened.get(waiting) ?? endedAt, 'plan');

@@ -6,21 +6,13 @@ import type {
 } from '../../contracts/explanation.ts';
 import type { JobRecord } from '../../contracts/records.ts';
 import { deadlineMet } from '../job-table.ts';
-import { type AttemptRun, isGivenUp } from './attempt-runs.ts';
+import { type AttemptRun, endOf, hasFailed, isGivenUp } from './attempt-runs.ts';
 import { criticalPath, lastTasks } from './critical-path.ts';
 import type { ToldDecisions } from './decision-events.ts';
 import { isOver, type JobFacts, type Known, knownOf } from './known-job.ts';
 import { slowFactor, taskIdOf } from './node-evidence.ts';
 import { slowNodesOf } from './slow-nodes.ts';
-import {
-  causesOfTask,
-  decidingRun,
-  decidingRuns,
-  endOf,
-  hasFailed,
-  type TaskRuns,
-  totalMsOf,
-} from './task-causes.ts';
+import { causesOfTask, decidingRun, decidingRuns, type TaskRuns, totalMsOf } from './task-causes.ts';
 import { latenessOf, notUsualOf, slownessOf } from './usual-run.ts';
 
 /** A stage, or a task of it. Absent: the job. */

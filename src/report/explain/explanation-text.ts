@@ -125,7 +125,10 @@ const spanWords: Readonly<Record<PathSpan['kind'], (span: PathSpan, state: strin
   ride: ({ attemptId = '' }) => `of ${attemptId}, which waited for tasks that rode with it`,
   'host-wait': ({ attemptId = '' }) => `of ${attemptId}, which waited for its worker`,
   run: ({ attemptId = '' }) => `of ${attemptId}, which ran`,
-  wait: () => 'in which none of its attempts was at work',
+  wait: ({ attemptId }) =>
+    attemptId === undefined
+      ? 'in which none of its attempts was at work'
+      : `after ${attemptId}, whose task waited for its next attempt`,
   end: (_span, state) => (state === 'succeeded' ? 'to publish the output and end' : 'to end'),
 };
 
@@ -169,8 +172,7 @@ function taskLines(stage: ExplainedStage, goesOn: boolean): readonly string[] {
   const usual = usualLines(stage, goesOn);
   if (task === undefined) return [...usual, 'No attempt of the task is known.'];
   const causes = causeSentences(task);
-  const known = stage.usual === null ? [] : ['Nothing held the task up.'];
-  return [...usual, ...(causes.length === 0 ? known : causes)];
+  return [...usual, ...(causes.length === 0 ? unheldLines('the task', task, stage, goesOn) : causes)];
 }
 
 function stageLines(
@@ -196,13 +198,25 @@ function stageLines(
               ? `${lastTask.taskId} is not done ${formatDuration(lastTask.totalMs)} after the stage began.`
               : `${done < tasks ? `Of those that are done, the last was ${lastTask.taskId}` : `It ended with ${lastTask.taskId}`}, ${formatDuration(lastTask.totalMs)} after the stage began.`,
         ]),
-    ...(lastCauses.length === 0 && lastTask !== undefined && stage.usual !== null
-      ? ['Nothing held that task up.']
+    ...(lastCauses.length === 0 && lastTask !== undefined
+      ? unheldLines('that task', lastTask, stage, !isEnded(state))
       : lastCauses),
     ...(stage.usual === null ? ranLines(lastTask) : []),
     ...others.flatMap(causeSentences),
     ...(untold > 0 ? [`${plural(untold, 'task')} more took over 1.5 times the usual.`] : []),
   ];
+}
+
+/** Of a task without a cause that took any time: of one that is not done it is said as long as it may still be. */
+function unheldLines(
+  name: string,
+  task: ExplainedTask,
+  { usual }: ExplainedStage,
+  goesOn: boolean,
+): readonly string[] {
+  if (usual === null) return [];
+  if (isDone(task)) return [`Nothing held ${name} up.`];
+  return goesOn ? [`Nothing has held ${name} up so far.`] : [];
 }
 
 /** Whether it has its result, as far as is seen: of one whose output was lost, and that is done again, a cause says so. */

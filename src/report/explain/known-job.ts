@@ -2,11 +2,12 @@ import type { ExplainedCause } from '../../contracts/explanation.ts';
 import { failedTaskIn } from '../../contracts/failed-task.ts';
 import { type AttemptRecord, finalJobStates, type JobRecord } from '../../contracts/records.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
-import { type AttemptRun, attemptRuns } from './attempt-runs.ts';
+import { type AttemptRun, attemptRuns, endOf, hasFailed } from './attempt-runs.ts';
 import type { ToldDecisions } from './decision-events.ts';
 import { type RunIndex, taskIdOf, witnessesOf } from './node-evidence.ts';
 import { causesOfSlowness } from './slowness-causes.ts';
-import { endOf, hasFailed, redoOf, type TaskRuns } from './task-causes.ts';
+import { lastAtWork, nextWaitOf } from './next-attempt.ts';
+import { redoOf, type TaskRuns } from './task-causes.ts';
 import { usualOf } from './usual-run.ts';
 
 /** What is known of a job. */
@@ -38,7 +39,7 @@ export function knownOf(facts: JobFacts): Known {
   const byTask = Map.groupBy(runs, taskIdOf);
   const failedTask = failedTaskOf(job, byTask);
   const tasks = new Map(
-    [...byTask].map(([taskId, all]) => [taskId, taskRunsOf(taskId, all, taskId === failedTask, facts)]),
+    [...byTask].map(([taskId, all]) => [taskId, taskRunsOf(taskId, all, failedTask, facts)]),
   );
   const winners = Map.groupBy(
     // One that did only the rest of its task is no measure of others.
@@ -70,19 +71,23 @@ export function knownOf(facts: JobFacts): Known {
 function taskRunsOf(
   taskId: string,
   all: readonly AttemptRun[],
-  hasFailedJob: boolean,
-  { job, decisions }: JobFacts,
+  failedTask: string | undefined,
+  { job, decisions, now }: JobFacts,
 ): TaskRuns {
   const winner = winnerOf(all, decisions);
   const { redo, makers } = redosOf(all, winner, decisions);
   // What had failed before the task was done failed no job.
-  const failed = hasFailedJob ? lastFailed(winner === undefined ? all : redo) : undefined;
+  const failed = taskId === failedTask ? lastFailed(winner === undefined ? all : redo) : undefined;
   const isDone = job.state === 'succeeded' || redo.some(({ attempt }) => attempt.state === 'done');
-  const again = isDone ? undefined : redo.at(-1);
+  const again = isDone ? undefined : lastAtWork(redo, decisions);
+  const last = winner === undefined ? lastAtWork(all, decisions) : undefined;
+  const waits = failed === undefined ? nextWaitOf(again ?? last, job, { failedTask, now }) : undefined;
   return {
     ...{ taskId, runs: all, winner, redo, makers },
     ...(failed === undefined ? {} : { failed }),
     ...(again === undefined ? {} : { again }),
+    ...(last === undefined ? {} : { last }),
+    ...(waits === undefined ? {} : { waits }),
   };
 }
 

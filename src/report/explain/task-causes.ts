@@ -1,6 +1,7 @@
 import type { ExplainedCause } from '../../contracts/explanation.ts';
-import type { AttemptRun } from './attempt-runs.ts';
+import { type AttemptRun, endOf, hasFailed } from './attempt-runs.ts';
 import type { ToldDecisions } from './decision-events.ts';
+import { causeOfNextWait, type NextWait } from './next-attempt.ts';
 
 /** A task, as far as it has come. */
 export interface TaskRuns {
@@ -15,17 +16,13 @@ export interface TaskRuns {
   readonly redo: readonly AttemptRun[];
   /** Those that made an output again that was lost, one for each loss after which it was. */
   readonly makers: readonly AttemptRun[];
-  /** The last of them, while none of them is done; absent where nothing is to be made again. */
+  /** The last of them at work, while none of them is done; absent where nothing is to be made again. */
   readonly again?: AttemptRun;
+  /** The one at work last, while none is done. */
+  readonly last?: AttemptRun;
+  /** Present where that came to nothing, or the last of those that were to make its output again, and no other is launched yet. */
+  readonly waits?: NextWait;
 }
-
-/** When an attempt ended, or was seen last; until when it waited for a worker where it never began, else its launch. */
-export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs, unclaimedMs }: AttemptRun): number =>
-  claimedAt === undefined ? launchedAt + (unclaimedMs ?? 0) : claimedAt + (runMs ?? 0);
-
-/** Whether an attempt came to nothing, so that another was owed. */
-export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
-  state === 'failed' || state === 'lost';
 
 /**
  * The attempts of a task from the one on that was launched since the output of one that was done was lost. The log tells why each was
@@ -46,10 +43,10 @@ export function redoOf(
 
 /**
  * The attempt that a task's time is told of: the one that failed the job, or was to make an output again that was lost, or
- * that won, else the one launched last.
+ * that won, else the one at work last.
  */
-export const decidingRun = ({ winner, failed, again, runs }: TaskRuns): AttemptRun | undefined =>
-  failed ?? again ?? winner ?? runs.at(-1);
+export const decidingRun = ({ winner, failed, again, last }: TaskRuns): AttemptRun | undefined =>
+  failed ?? again ?? winner ?? last;
 
 /**
  * That one, and those before it, which it came after: what the time of a task went to. Those that were launched as it ran
@@ -62,11 +59,14 @@ export function decidingRuns(task: TaskRuns, { launches }: ToldDecisions): reado
   return task.runs.filter(({ number }) => number <= deciding.number);
 }
 
-/** From the opening of its stage, or its first launch where that is not known, to its end or what was seen last. */
+/**
+ * From the opening of its stage, or its first launch where that is not known, to its end or what was seen last; until now, or
+ * the job's end, where it waits for its next attempt.
+ */
 export function totalMsOf(task: TaskRuns, openedAt: number | undefined): number {
   const from = Math.min(openedAt ?? Infinity, task.runs[0]?.attempt.launchedAt ?? Infinity);
   const deciding = decidingRun(task);
-  return deciding === undefined ? 0 : Math.max(0, endOf(deciding) - from);
+  return deciding === undefined ? 0 : Math.max(0, (task.waits?.until ?? endOf(deciding)) - from);
 }
 
 interface Told {
@@ -78,7 +78,8 @@ interface Told {
 
 /**
  * Where the time of a task went beyond what is usual, in the order in which it did: the wait for its first launch, the
- * attempts before the one that decides, that one's waits, and why it was slow where it was.
+ * attempts before the one that decides, that one's waits, why it was slow where it was, and the wait for the next one where it
+ * came to nothing.
  */
 export function causesOfTask(task: TaskRuns, told: Told): readonly ExplainedCause[] {
   const [first] = task.runs;
@@ -89,6 +90,7 @@ export function causesOfTask(task: TaskRuns, told: Told): readonly ExplainedCaus
     ...causesBefore(task, first, deciding, told),
     ...causesOfWait(deciding, told.decisions),
     ...told.slownessOf(deciding),
+    ...(task.waits === undefined ? [] : [causeOfNextWait(task.waits, told.decisions)]),
   ];
 }
 

@@ -294,7 +294,7 @@ describe('the way of a job', () => {
     });
     expect(explained.path.map(({ kind, attemptId = '' }) => `${kind} ${attemptId}`)).toContain('run map/0/1');
     const told = renderExplanation(explained, makeStyle({ isTty: false, env: {} })).join('\n');
-    expect(told).toContain('  map/0 is not done 7.6s after the stage began.');
+    expect(told).toContain('  map/0 is not done 59.6s after the stage began.');
   });
 
   it('takes no attempt for one at a lost output by the clock of the worker that won', () => {
