@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobId } from '../contracts/ids.ts';
+import { isOfAnother } from '../contracts/job-lines.ts';
 import { epochMs } from '../contracts/units.ts';
 import { type LogEvent, mostEvents, readLogEvents } from '../local/logs/log-events.ts';
 import type { LogLine } from '../ports/log-reader.ts';
@@ -24,7 +25,8 @@ export async function localLines(
     const found = await readLogEvents(
       directories,
       0,
-      (event) => event.message.includes(jobId) && isWanted(lineOf(event)),
+      (event) =>
+        event.message.includes(jobId) && !isOfAnother(jobId, event.message) && isWanted(lineOf(event)),
       { limit },
     );
     return found.map(({ event }) => lineOf(event));

@@ -33,7 +33,7 @@ export interface LogRead {
 /** Logs of a job, across all functions and workers. */
 export interface LogReader {
   /**
-   * Lines that name the job and are wanted, logged from `since` to `until`, at most `limit`; none where there are
+   * Lines that name the job, are not another's by what they say themselves, and are wanted, logged from `since` to `until`, at most `limit`; none where there are
    * none. Lines arrive with some delay, so a follower goes back a little and drops what it has shown.
    */
   read(jobId: JobId, page: LogPage): Promise<LogRead>;

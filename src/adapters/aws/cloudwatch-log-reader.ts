@@ -1,6 +1,7 @@
 import { type CloudWatchLogsClient, FilterLogEventsCommand } from '@aws-sdk/client-cloudwatch-logs';
 import { NotFoundError, StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
+import { isOfAnother } from '../../contracts/job-lines.ts';
 import { epochMs } from '../../contracts/units.ts';
 import type { LogLine, LogPage, LogRead, LogReader } from '../../ports/log-reader.ts';
 import { denialOf } from './denials.ts';
@@ -27,7 +28,8 @@ export class CloudWatchLogReader implements LogReader {
       const answer = await this.page(jobId, page, nextToken);
       for (const { timestamp = 0, logStreamName = '', message = '' } of answer.events ?? []) {
         const line = { at: epochMs(timestamp), source: logStreamName, text: message.trimEnd() };
-        if (page.wants?.(line) ?? true) lines.push(line);
+        // The pattern finds the id anywhere.
+        if (!isOfAnother(jobId, line.text) && (page.wants?.(line) ?? true)) lines.push(line);
       }
       nextToken = answer.nextToken;
       if (nextToken === undefined) break;

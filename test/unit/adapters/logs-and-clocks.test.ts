@@ -183,6 +183,29 @@ describe('the log reader', () => {
     ]);
   });
 
+  it('takes no line of another job that names it, and asks for none of those that are wanted', async () => {
+    const jobId = freshJobId();
+    const of = (job: string, second: number) => ({
+      timestamp: at(second),
+      logStreamName: 's',
+      message: JSON.stringify({
+        event: 'user-output',
+        jobId: job,
+        text: `reading output/${jobId}/part-00000`,
+      }),
+    });
+    mock.reset();
+    mock
+      .on(FilterLogEventsCommand)
+      .resolvesOnce({ events: [of('second-ba9876543210', 1), of(jobId, 2)], nextToken: 't' })
+      .resolvesOnce({ events: [{ timestamp: at(3), logStreamName: 's', message: `REPORT ${jobId}` }] });
+    const asked: string[] = [];
+    const wants = ({ text }: { readonly text: string }): boolean => asked.push(text) > 0;
+    const { lines } = await reader.read(jobId, { since: at(0), limit: 2, wants });
+    expect(lines.map((line) => line.at)).toEqual([at(2), at(3)]);
+    expect(asked).toHaveLength(2);
+  });
+
   it('says that it gave up where pages of nothing never end', async () => {
     mock.reset();
     mock

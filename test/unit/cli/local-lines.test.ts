@@ -31,4 +31,28 @@ describe('what a local stack has logged of a job', () => {
     expect(await told()).toEqual(['0 planned', ...printed, '5 claimed', '6 launched']);
     expect(await told(3)).toEqual(['0 planned', ...printed.slice(0, 2), '5 claimed', '6 launched']);
   });
+
+  it('is nothing that another job says of it, as one that reads its output', async () => {
+    const stateDir = await scratchDir();
+    await mkdir(join(stateDir, 'logs/workers'), { recursive: true });
+    const output = `s3://data/output/${jobId}/part-00000`;
+    const reader = { jobId: 'second-ba9876543210', attemptId: 'map/0/0' };
+    const lines = [
+      { event: 'succeeded', jobId, parts: 4 },
+      { event: 'user-output', ...reader, stream: 'stdout', text: `reading ${output}` },
+      { event: 'attempt-ended', ...reader, failure: { cause: 'user-code', message: `boom (${output})` } },
+      // As Lambda itself and Node write.
+      `REPORT of ${jobId}`,
+      `{ jobId: '${jobId}' }`,
+    ];
+    await writeFile(
+      join(stateDir, 'logs/workers/a.log'),
+      lines.map((each) => `${typeof each === 'string' ? each : JSON.stringify(each)}\n`).join(''),
+    );
+    expect((await localLines(stateDir, jobId)).map(({ text }) => text)).toEqual([
+      `{"event":"succeeded","jobId":"${jobId}","parts":4}`,
+      `REPORT of ${jobId}`,
+      `{ jobId: '${jobId}' }`,
+    ]);
+  });
 });
