@@ -30,6 +30,8 @@ const phaseCauses = {
 /** What the phases of an attempt took beyond the usual for as much as it read. */
 interface Excess {
   readonly ms: Readonly<Record<Phase, number>>;
+  /** What they usually take for as much. */
+  readonly usualMs: Readonly<Record<Phase, number>>;
   readonly sumMs: number;
   readonly beside: PhasesBeside;
 }
@@ -55,8 +57,10 @@ function excessOf(
   usual: Usual,
   { inputFactor, witnesses: { firstMs } }: Judged,
 ): Excess {
-  const nothing = { ms: mapPhases(() => 0), sumMs: 0, beside: { usual: undefined } };
-  if (phaseMs === undefined) return nothing;
+  if (phaseMs === undefined) {
+    const none = mapPhases(() => 0);
+    return { ms: none, usualMs: none, sumMs: 0, beside: { usual: undefined } };
+  }
   // Its start does not depend on what it reads.
   const share = (phase: Phase): number => (phase === 'init' ? 1 : inputFactor * readShare);
   const scaled = (of: PhaseTimes): PhaseTimes => mapPhases((phase) => of[phase] * share(phase));
@@ -64,7 +68,7 @@ function excessOf(
   const ms = mapPhases((phase) => Math.max(0, phaseMs[phase] - usualMs[phase]));
   const firsts = firstMs === undefined ? undefined : ratiosOf(phaseMs, scaled(firstMs));
   const beside = { usual: ratiosOf(phaseMs, usualMs), ...(firsts === undefined ? {} : { firsts }) };
-  return { ms, sumMs: sumOf(ms, phases), beside };
+  return { ms, usualMs, sumMs: sumOf(ms, phases), beside };
 }
 
 /** The phase that most of the time beyond the usual went to; undefined where it is spread, or in none of them. */
@@ -188,6 +192,6 @@ function restOf(run: AttemptRun, usual: Usual, judged: Judged): ExplainedCause {
   return {
     kind: phaseCauses[phase],
     ...head,
-    facts: { ...facts, phaseMs: attempt.progress?.phaseMs[phase] ?? 0, usualPhaseMs: usual.phaseMs[phase] },
+    facts: { ...facts, phaseMs: attempt.progress?.phaseMs[phase] ?? 0, usualPhaseMs: excess.usualMs[phase] },
   };
 }

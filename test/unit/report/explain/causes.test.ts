@@ -83,8 +83,26 @@ describe('the cause of a slow attempt', () => {
     ]);
     expect(causeSentences(explained(8, all))).toEqual([
       'map/8/0 had more to read than its siblings: 1.5 KiB against 1000 B. That explains 1.0s of 9.0s.',
-      'map/8/0 read slowly: 7.4s against 0.3s; in all, it took 3.0 times what is usual for its input (9.0s against 3.0s).',
+      'map/8/0 read slowly: 7.4s against 0.5s; in all, it took 3.0 times what is usual for its input (9.0s against 3.0s).',
     ]);
+  });
+
+  it('is a phase against what that usually takes for as much as it has read', () => {
+    const big = attempt('map/8/0', {
+      ...{ ended: 9_100, read: 3_000, total: 3_000 },
+      phases: { read: 6_000, compute: 2_700 },
+    });
+    expect(causeSentences(explained(8, [...siblings, big]))[1]).toBe(
+      'map/8/0 read slowly: 6.0s against 0.9s; in all, it took 1.5 times what is usual for its input (9.0s against 6.0s).',
+    );
+    const stopped = attempt('map/8/0', {
+      ...{ state: 'cancelled', order: 'cancel', ended: 2_000, read: 100 },
+      phases: { read: 30, compute: 1_660, write: 10 },
+    });
+    expect(explained(8, [...siblings, stopped]).causes.at(-1)).toMatchObject({
+      kind: 'slow-compute',
+      facts: { phaseMs: 1_660, usualPhaseMs: 140 },
+    });
   });
 
   it('is not more input where it read more and took as long as others', () => {
