@@ -1,6 +1,7 @@
 import { type AttemptId, attemptParts, taskIdOf, taskOf } from '../contracts/ids.ts';
 import { limits } from '../contracts/limits.ts';
 import type { TickDecision } from '../core/decide-tick.ts';
+import { isLive } from '../core/model/job-view.ts';
 import type { Decision, LoseOutput, Refusal, TaskPlacement } from '../core/model/decision.ts';
 import { stageAt } from '../core/model/job-state.ts';
 import { taskWithOutput } from '../core/model/lost-outputs.ts';
@@ -14,7 +15,7 @@ type Launch = Extract<Decision, { kind: 'launch' }>;
 
 /**
  * Tells the log, which people read, what a tick has decided and what it has refused, with the numbers that decided it. A
- * refusal is told once for each task and reason, since most are repeated with every tick.
+ * refusal is told once for each task and reason, since most are repeated with every tick; of a copy apart from what is owed.
  */
 export function logDecisions(
   log: Log,
@@ -173,16 +174,27 @@ function logLoss(log: Log, { jobId, state }: Session, { attemptId, how, by, use 
 /** Why a slow task is left alone, which nobody had proposed to do anything about. */
 const isLeftAlone: ReadonlySet<Refusal['reason']> = new Set(['not-worth-it', 'recent-copy', 'restart-limit']);
 
-function logRefusal(
-  log: Log,
-  { jobId, toldRefusals }: Session,
-  { taskId, reason, zone, facts }: Refusal,
-): void {
+/** Why a task gets no attempt that it is owed, as well as no copy: either is told. */
+const isOfOwed: ReadonlySet<Refusal['reason']> = new Set(['no-slot', 'budget']);
+
+/** Under what a refusal is told once: that of a copy, which is of a task at work, is another. */
+function toldAs({ state }: Session, { taskId, reason }: Refusal): string {
+  if (!isOfOwed.has(reason)) return reason;
+  const [stage = '', task] = taskId.split('/');
+  const tasks = state.stages.find(({ shape }) => shape.name === stage)?.tasks;
+  const isAtWork = tasks?.[Number(task)]?.attempts.some(isLive) === true;
+  return isAtWork ? `${reason} of a copy` : reason;
+}
+
+function logRefusal(log: Log, session: Session, refusal: Refusal): void {
+  const { jobId, toldRefusals } = session;
+  const { taskId, reason, zone, facts } = refusal;
   const told = toldRefusals.get(taskId) ?? new Set();
   // Those that are left alone are many, and leave half of the room to others.
   const most = isLeftAlone.has(reason) ? limits.refusalsTold / 2 : limits.refusalsTold;
-  if (told.has(reason) || (told.size === 0 && toldRefusals.size >= most)) return;
-  toldRefusals.set(taskId, told.add(reason));
+  const as = toldAs(session, refusal);
+  if (told.has(as) || (told.size === 0 && toldRefusals.size >= most)) return;
+  toldRefusals.set(taskId, told.add(as));
   const where = zone === undefined ? {} : { zone };
   log.info(refusedAs(reason), { jobId, task: taskId, reason, ...where, ...facts });
 }

@@ -112,6 +112,6 @@ export interface Session extends RunningJob {
   lastSummary: string;
   /** Keys of records that cannot be read, as far as they were logged. */
   readonly unreadable: Set<string>;
-  /** Why proposals for tasks were refused, as far as the log was told: by task, the reasons. */
+  /** Why proposals for tasks were refused, as far as the log was told: by task, the reasons, of copies apart. */
   readonly toldRefusals: Map<string, Set<string>>;
 }

@@ -180,7 +180,12 @@ function explainTask(task: TaskRuns, known: Known): ExplainedTask {
     winner: task.winner?.attempt.attemptId ?? null,
     straggler: isStraggler(task, known),
     totalMs: totalMsOf(task, openedAt),
-    causes: [...causesOfTask(task, { openedAt, decisions, slownessOf: causes })],
+    causes: [
+      ...causesOfTask(task, {
+        ...{ openedAt, decisions, slownessOf: causes },
+        runsOf: (taskId) => known.tasks.get(taskId)?.runs ?? [],
+      }),
+    ],
     attempts: task.runs.map((run) => explainAttempt(run, task, known)),
   };
 }

@@ -1,4 +1,4 @@
-import type { ExplainedCause } from '../../contracts/explanation.ts';
+import type { ExplainedCause, ToldRefusal } from '../../contracts/explanation.ts';
 import { type AttemptRun, endOf, hasFailed } from './attempt-runs.ts';
 import type { ToldDecisions } from './decision-events.ts';
 import { causeOfNextWait, type NextWait } from './next-attempt.ts';
@@ -69,11 +69,21 @@ export function totalMsOf(task: TaskRuns, openedAt: number | undefined): number 
   return deciding === undefined ? 0 : Math.max(0, (task.waits?.until ?? endOf(deciding)) - from);
 }
 
+/** Whether a task was owed what it was refused: numbers tell why a copy was to be made, and dollars of one at work are for a copy. */
+function isOfOwed({ at, reason, facts }: ToldRefusal, runs: readonly AttemptRun[]): boolean {
+  if (reason !== 'budget') return Object.keys(facts).length === 0;
+  return !runs.some(
+    ({ attempt: { launchedAt, endedAt } }) => launchedAt <= at && (endedAt === undefined || endedAt > at),
+  );
+}
+
 interface Told {
   readonly openedAt: number | undefined;
   readonly decisions: ToldDecisions;
   /** Why an attempt was slow. */
   readonly slownessOf: (run: AttemptRun) => readonly ExplainedCause[];
+  /** The attempts of any task of the job. */
+  readonly runsOf: (taskId: string) => readonly AttemptRun[];
 }
 
 /**
@@ -106,17 +116,21 @@ function refusalsOf(
 
 function causesBeforeLaunch(
   { attempt, stage }: AttemptRun,
-  { openedAt, decisions }: Told,
+  { openedAt, decisions, runsOf }: Told,
 ): readonly ExplainedCause[] {
   const { attemptId, launchedAt } = attempt;
   const ms = openedAt === undefined ? 0 : Math.max(0, launchedAt - openedAt);
   if (ms === 0) return [];
   const { throttled, renewed } = decisions;
   const isBefore = ({ at }: { readonly at: number }): boolean => at <= launchedAt && at >= launchedAt - ms;
-  // Of the tasks of a stage that wait, the first alone is told of.
+  // Of the tasks of a stage that wait, the first alone is told of. That there was no room for a copy held none of them up.
   const of = (reason: string): number =>
     decisions.declined.filter(
-      (each) => each.reason === reason && each.at <= launchedAt && each.task.startsWith(`${stage}/`),
+      (each) =>
+        each.reason === reason &&
+        each.at <= launchedAt &&
+        each.task.startsWith(`${stage}/`) &&
+        isOfOwed(each, runsOf(each.task)),
     ).length;
   return [
     {

@@ -20,7 +20,7 @@ function told() {
 const session = () =>
   ({
     jobId,
-    state: { stages: [{ shape: { name: 'map' } }], attempts: new Map() },
+    state: { stages: [{ shape: { name: 'map' }, tasks: [] }], attempts: new Map() },
     toldRefusals: new Map(),
   }) as unknown as Session;
 
@@ -164,5 +164,18 @@ describe('the log of decisions', () => {
       'refused map/1 no-slot',
     ]);
     expect(lines[0]).toMatchObject({ jobId, savedMs: 1 });
+  });
+
+  it('tells that a task which is owed an attempt is refused also where a copy of it was', () => {
+    const { lines, log } = told();
+    const of = session();
+    const attempts = [{ state: 'running' }];
+    Object.assign(of.state.stages[0] ?? {}, { tasks: [{ attempts }] });
+    const refusals: Refusal[] = [{ kind: 'refuse', taskId: taskIdOf('map', 0), reason: 'budget' }];
+    for (const state of ['running', 'failed', 'failed', 'running']) {
+      attempts[0] = { state };
+      logDecisions(log, of, { decisions: [], refusals });
+    }
+    expect(lines).toHaveLength(2);
   });
 });

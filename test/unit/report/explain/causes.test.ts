@@ -302,6 +302,27 @@ describe('what held a task up', () => {
     );
   });
 
+  it('is no want of dollars, nor of a slot, where a copy of a task at work was refused for that', () => {
+    const late = [...siblings, attempt('map/8/0', { launched: 8_000 })];
+    const dollars = { budgetDollars: 1, spentDollars: 0.5, attemptDollars: 0.1 };
+    const sentence = (task: string, ms: number, reason: string, ...more: readonly LogEvent[]) =>
+      causeSentences(
+        explained(8, late, [
+          at(0, 'stage-opened', 'map'),
+          ...more,
+          at(ms, 'refused', task, { reason, ...dollars }),
+        ]),
+      )[0];
+    const before = '8.0s went by from the opening of its stage to the launch of map/8/0';
+    const short = at(1_000, 'refused', 'map/8', { reason: 'no-slot' });
+    // map/0/0 is at work until 2.1 s.
+    expect(sentence('map/0', 1_500, 'budget')).toBe(`${before}.`);
+    expect(sentence('map/0', 1_500, 'no-slot')).toBe(`${before}.`);
+    expect(sentence('map/0', 1_500, 'budget', short)).toBe(`${before}, while the job had no slot free.`);
+    expect(sentence('map/8', 3_000, 'budget')).toBe(`${before}, while the job lacked the dollars for it.`);
+    expect(sentence('map/9', 3_000, 'budget')).toBe(`${before}, while the job lacked the dollars for it.`);
+  });
+
   it('tells what a host said without a full stop of its own', () => {
     const told = (message: string) =>
       failureText({ end: 'lost', failure: { cause: 'interrupted', message } });

@@ -16,7 +16,7 @@ const attemptId = attemptIdOf('map', 0, 0);
 
 // Only what the log of decisions looks at.
 const session = (): Session => {
-  const attempt = { id: attemptId, number: 0 };
+  const attempt = { id: attemptId, number: 0, state: 'done' };
   const task = { stage: 0, index: 0, attempts: [attempt], replicas: [], result: { attemptId } };
   const stage = { index: 0, shape: { name: 'map', upstream: [] }, tasks: [task] };
   const state = { stages: [stage], stageOf: new Map([['map', stage]]), attempts: new Map() };
