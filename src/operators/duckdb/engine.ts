@@ -99,6 +99,9 @@ export async function orBadInput<T>(what: string, work: () => Promise<T>): Promi
 /** One thread for what is small: each has buffers of its own. */
 const defaultSize: EngineSize = { memoryBytes: 160 * 1024 * 1024, threads: 1 };
 
+/** Until what was interrupted has ended. */
+const interruptEveryMs = 50;
+
 /** Where an engine may work. */
 export interface EnginePlace {
   /** The only directory that it reads and writes; also takes what does not fit in memory. */
@@ -120,6 +123,9 @@ export class Engine {
   readonly #size: EngineSize;
   readonly #signal: AbortSignal;
   readonly #interrupt: () => void;
+  /** Calls under way. */
+  #calls = 0;
+  #interrupting: NodeJS.Timeout | undefined;
 
   private constructor(
     instance: DuckDBInstance,
@@ -133,6 +139,11 @@ export class Engine {
     this.#signal = signal;
     this.#interrupt = () => {
       connection.interrupt();
+      // DuckDB forgets it as a statement begins, and one may wait for a thread yet.
+      if (this.#calls > 0)
+        this.#interrupting = setInterval(() => {
+          connection.interrupt();
+        }, interruptEveryMs);
     };
     signal.addEventListener('abort', this.#interrupt, { once: true });
   }
@@ -179,11 +190,14 @@ export class Engine {
   /** Asks DuckDB for something, unless the task is to end. */
   async #asked<T>(ask: () => Promise<T>): Promise<T> {
     this.#signal.throwIfAborted();
+    this.#calls += 1;
     try {
       return await ask();
     } catch (cause) {
       throw shortOfMemory(cause, this.#size) ?? faultOfDisk(cause) ?? cause;
     } finally {
+      this.#calls -= 1;
+      if (this.#calls === 0) clearInterval(this.#interrupting);
       // What was interrupted fails by that, and not by what DuckDB says of it.
       this.#signal.throwIfAborted();
     }
@@ -212,6 +226,7 @@ export class Engine {
   /** Gives memory and files back. */
   close(): void {
     this.#signal.removeEventListener('abort', this.#interrupt);
+    clearInterval(this.#interrupting);
     this.#connection.closeSync();
     this.#instance.closeSync();
   }
