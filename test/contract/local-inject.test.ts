@@ -32,10 +32,26 @@ describe('an injection of interruptions', () => {
     const { pid } = idler();
     harm.onWork(workOf(pid));
     for (const place of ['a', 'b'])
-      harm.onWork({ ...workOf(pid), place, interrupt: (noticeMs) => void told.push(noticeMs) });
+      harm.onWork({ ...workOf(pid), place, interrupt: (noticeMs) => told.push(noticeMs) > 0 });
     await expect.poll(() => told, patience).toEqual([120_000]);
     expect(harm.counts()).toMatchObject({ killed: 0, interrupted: 1 });
     expect(stateOf(pid)).toBe('S');
+  });
+
+  it('counts none that was told to stop before: another is interrupted for it', async () => {
+    const harm = injector('spot=1');
+    const { pid } = idler();
+    const asked: string[] = [];
+    const work = (place: string, hears: boolean) => ({
+      ...{ ...workOf(pid), place },
+      interrupt: () => asked.push(place) > 0 && hears,
+    });
+    harm.onWork(work('stopping', false));
+    await expect.poll(() => asked, patience).toEqual(['stopping']);
+    expect(harm.counts()).toMatchObject({ interrupted: 0 });
+    harm.onWork(work('working', true));
+    await expect.poll(() => asked, patience).toEqual(['stopping', 'working']);
+    expect(harm.counts()).toMatchObject({ interrupted: 1, places: { interrupted: ['working'] } });
   });
 });
 

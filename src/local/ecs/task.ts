@@ -90,9 +90,9 @@ export class Task {
     this.stopAs('UserInitiated', reason, timeoutMs);
   }
 
-  /** As `stop`, for want of its place on Spot, of which the notice is so long. */
-  interrupt(noticeMs: number): void {
-    this.stopAs('SpotInterruption', 'Your Spot Task was interrupted.', noticeMs);
+  /** As `stop`, for want of its place on Spot, of which the notice is so long; whether it was not told to stop before. */
+  interrupt(noticeMs: number): boolean {
+    return this.stopAs('SpotInterruption', 'Your Spot Task was interrupted.', noticeMs);
   }
 
   /** Ends the process soon, whatever was asked before; resolves when it is gone. */
@@ -208,9 +208,7 @@ export class Task {
       pid,
       zone: this.spec.zone,
       isUnderWay: () => this.status === 'RUNNING',
-      interrupt: (noticeMs) => {
-        this.interrupt(noticeMs);
-      },
+      interrupt: (noticeMs) => this.interrupt(noticeMs),
       lose: () => {
         this.wasLost = true;
       },
@@ -221,12 +219,13 @@ export class Task {
     });
   }
 
-  private stopAs(code: StopCode, reason: string, timeoutMs: number): void {
-    if (this.isStopWanted || this.isStopped) return;
+  private stopAs(code: StopCode, reason: string, timeoutMs: number): boolean {
+    if (this.isStopWanted || this.isStopped) return false;
     this.isStopWanted = true;
     this.stopCode = code;
     this.stoppedReason = reason;
     void this.child?.stop(timeoutMs);
+    return true;
   }
 
   private async live(): Promise<void> {

@@ -299,6 +299,10 @@ function parseCount(
   return count;
 }
 
+/** With as many decimals as one may have: JavaScript writes small numbers as 1e-9. */
+const shareText = (share: number): string =>
+  share < 1e-6 ? share.toFixed(9).replace(/0+$/, '') : String(share);
+
 /** The same injection in its own notation, with its seed. */
 export function describeInjection(injection: Injection): string {
   const { slow, throttle, slowReads, coldStarts, pauses, skews, lostZone, seed } = injection;
@@ -306,17 +310,17 @@ export function describeInjection(injection: Injection): string {
   const counted = (name: CountName, count: number): readonly string[] =>
     count === 0 ? [] : [`${name}=${count}`];
   const delayed = (name: DelayName, late: Delayed | undefined): readonly string[] =>
-    late === undefined ? [] : [`${name}=${late.share}@${late.delayMs / 1_000}`];
+    late === undefined ? [] : [`${name}=${shareText(late.share)}@${late.delayMs / 1_000}`];
   return [
     ...(slow === undefined ? [] : [`slow=${slow.factor}x${slow.nodes}`]),
     ...counted('kill', injection.kills),
     ...counted('memory-hog', injection.memoryHogs),
     ...counted('spot', injection.interruptions),
-    ...(throttle === 0 ? [] : [`throttle=${throttle}`]),
+    ...(throttle === 0 ? [] : [`throttle=${shareText(throttle)}`]),
     ...delayed('slow-read', slowReads),
     ...delayed('cold-start', coldStarts),
     ...delayed('pause', pauses),
-    ...(skews === undefined ? [] : [`skew=${skews.share}@${skews.offMs / 1_000}`]),
+    ...(skews === undefined ? [] : [`skew=${shareText(skews.share)}@${skews.offMs / 1_000}`]),
     ...counted('lose-object', injection.lostObjects),
     ...counted('corrupt-object', injection.corruptObjects),
     ...counted('lose-invocation', injection.lostInvocations),

@@ -158,10 +158,7 @@ export class Injector {
       this.doom(work, {
         struck: this.interruptedPlaces,
         most: this.injection.interruptions,
-        strike: () => {
-          work.interrupt?.(NOTICE_MS);
-          return true;
-        },
+        strike: () => work.interrupt?.(NOTICE_MS) === true,
       });
   };
 

@@ -187,5 +187,7 @@ describe('an injection', () => {
     const invocations = 'lose-invocation=3,duplicate-invocation=1,seed=7';
     expect(describeInjection(parseInjection(invocations))).toBe(invocations);
     expect(describeInjection(parseInjection('kill=3'))).toBe('kill=3,seed=1');
+    const rare = 'throttle=0.00000025,slow-read=0.000000001@5,skew=0.0000001@60,seed=1';
+    expect(describeInjection(parseInjection(rare))).toBe(rare);
   });
 });
