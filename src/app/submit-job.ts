@@ -10,6 +10,7 @@ import { finalJobStates, type JobRecord, nothingYet } from '../contracts/records
 import { durationMs, type EpochMs, later } from '../contracts/units.ts';
 import { jobGraph } from '../core/model/job-graph.ts';
 import { checkKeepers } from '../core/model/kept-outputs.ts';
+import { checkOperatorInputs } from '../core/model/operator-inputs.ts';
 import { noZonalTier } from '../core/model/plan-stages.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
 import { checkInputsApart, checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
@@ -45,7 +46,7 @@ export function checkSpec(
     hasZonal,
   }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials' | 'hasFargate' | 'hasZonal'>,
 ): void {
-  jobGraph(spec);
+  const graph = jobGraph(spec);
   if (spec.storage === 'zonal' && hasZonal !== true) throw noZonalTier();
   checkKeepers(spec, hasFargate);
   if (!policySets.has(spec.policy)) {
@@ -79,6 +80,7 @@ export function checkSpec(
       throw new InvalidInputError(`stages[${index}] (${stage.name}): ${cause.message}`, { field }, { cause });
     }
   }
+  checkOperatorInputs(graph);
 }
 
 function newJob(

@@ -71,7 +71,13 @@ async function* stream<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
+/** As of inputs that have none. */
+const noRows = (): never => {
+  throw new Error('the operator reads rows');
+};
+
 function rowsOf(text: Buffer, format: SourceFormat): Row[] {
+  if (format === 'text') noRows();
   if (format === 'csv') return parse(text, { columns: true, skip_empty_lines: true });
   return linesOf(text).map((line) => JSON.parse(line.toString()) as Row);
 }
@@ -136,7 +142,7 @@ export function recordsOf(stage: string, records: readonly KeyValue[], random: (
     blocks: () =>
       stream(pieces(records.map(lineOf), random).map((bytes) => ({ bytes, file: stage, offset: 0 }))),
     records: () => stream(batches(records, random)),
-    rows: () => stream([]),
+    rows: noRows,
   };
 }
 
