@@ -162,7 +162,14 @@ export const rangePartition: Operator = {
     }
     const sorted: Bound[] = [];
     for await (const batch of cuts.records()) {
-      for (const { key, value } of batch) sorted.push(boundOf(key, value));
+      for (const { key, value } of batch) {
+        // Of several tasks each has cut its own samples: no line would have one place between those.
+        if ((sorted.at(-1)?.key.compare(key) ?? 0) > 0)
+          throw new InvalidInputError('range-partition needs bounds in order, which one task alone writes', {
+            field: 'inputs',
+          });
+        sorted.push(boundOf(key, value));
+      }
       if (sorted.length >= limits.partitions) {
         throw new InvalidInputError('range-partition got more bounds than a stage may have partitions', {
           field: 'inputs',

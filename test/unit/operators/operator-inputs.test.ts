@@ -252,6 +252,22 @@ describe('a stage that is read', () => {
   });
 });
 
+it('bounds that several tasks wrote are refused, as their order is none', async () => {
+  const cuts = { ...stageOf('cuts', 'bounds', [source('text')]), options: { partitions: 3 } };
+  const job = jobOf(
+    { ...cuts, inputs: [{ s3: ['s3://bucket/one', 's3://bucket/two'] }] },
+    stageOf('parts', 'range-partition', [source('text'), from('cuts', 'broadcast')]),
+  );
+  const files = {
+    's3://bucket/one': Buffer.from('a\nm\nz\n'),
+    's3://bucket/two': Buffer.from('b\nn\ny\n'),
+    's3://bucket/text': Buffer.from('c\n'),
+  };
+  await expect(runJob(job, files)).rejects.toThrow(
+    'range-partition needs bounds in order, which one task alone',
+  );
+});
+
 describe('what a user wrote', () => {
   const code = { s3: 's3://bucket/code.mjs', sha256: '0'.repeat(64) };
   const anywhere = [source('text'), source('csv')];
