@@ -88,17 +88,21 @@ function blame(field: string, uri: string): (cause: unknown) => never {
   };
 }
 
+/** In the order of the entries; what several of them name is there once, at the first. */
 async function sourceObjects(
   objects: ObjectStore,
   input: SourceInput,
   field: string,
 ): Promise<SourceObject[]> {
-  const lists = [];
-  for (const [place, uri] of input.s3.entries())
-    lists.push(
-      await objectsOf(objects, uri, `${field}.s3[${place}]`).catch(blame(`${field}.s3[${place}]`, uri)),
-    );
-  return withUnpackedSizes(objects, lists.flat()).catch(blame(field, input.s3.join(', ')));
+  const found = new Map<string, SourceObject>();
+  for (const [place, uri] of input.s3.entries()) {
+    const entry = `${field}.s3[${place}]`;
+    for (const object of await objectsOf(objects, uri, entry).catch(blame(entry, uri))) {
+      const name = uriOf(object);
+      if (!found.has(name)) found.set(name, object);
+    }
+  }
+  return withUnpackedSizes(objects, [...found.values()]).catch(blame(field, input.s3.join(', ')));
 }
 
 /** The objects behind each source of a job's stages, by the path of its field. Throws `InvalidInputError` that names it. */

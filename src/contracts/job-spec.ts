@@ -100,7 +100,10 @@ const s3Uri = z
   );
 
 const sourceFields = z.strictObject({
-  /** Exact keys, or prefixes that end in "/"; objects are read in byte order of their keys within each. */
+  /**
+   * Exact keys, or prefixes that end in "/"; objects are read in byte order of their keys within each, and one that several
+   * entries name once.
+   */
   s3: z.array(s3Uri).min(1, 'must name at least one s3:// object or prefix').max(1_000),
   /** `parquet` is for stages whose operator is `sql`; files are cut at row groups. */
   format: z.enum(['text', 'ndjson', 'csv', 'parquet']).default('text'),
