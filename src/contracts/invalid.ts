@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { InvalidInputError } from './errors.ts';
-import { knownFields, nearMiss } from './known-fields.ts';
+import { formsAt, strangerText } from './known-fields.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -101,23 +101,17 @@ interface Problem {
   readonly isVague?: true;
 }
 
-/** `names` answers which fields an object at a path may have. */
-function problemsOf(
-  issue: Issue,
-  path: readonly PropertyKey[],
-  names: (path: readonly PropertyKey[]) => readonly string[],
-): readonly Problem[] {
+/** What is wrong with a field that the object at a path must not have. */
+type Strangers = (path: readonly PropertyKey[], stranger: string) => string;
+
+function problemsOf(issue: Issue, path: readonly PropertyKey[], strangers: Strangers): readonly Problem[] {
   const here = [...path, ...issue.path];
   if (issue.code === 'invalid_union') {
     const inner = meantBranch(issue.errors);
-    if (inner !== undefined) return inner.flatMap((each) => problemsOf(each, here, names));
+    if (inner !== undefined) return inner.flatMap((each) => problemsOf(each, here, strangers));
   }
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => {
-      const meant = nearMiss(key, names(here));
-      const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-      return { path: [...here, key], message: `is not a known field${hint}` };
-    });
+    return issue.keys.map((key) => ({ path: [...here, key], message: strangers(here, key) }));
   }
   if (issue.code === 'invalid_type' && /undefined/.test(issue.message))
     return [{ path: here, message: `is missing; it must be ${nounOf(issue.expected)}` }];
@@ -145,14 +139,28 @@ export function firstProblem(error: z.ZodError, root = ''): string {
 /** So many problems are told; whoever has more has most likely given something else than was asked for. */
 const mostProblems = 8;
 
+/** The fields of what lies at a path of data. */
+function fieldsAt(data: unknown, path: readonly PropertyKey[]): readonly string[] {
+  let found = data;
+  for (const part of path) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, part)) return [];
+    found = (found as Readonly<Record<PropertyKey, unknown>>)[part];
+  }
+  return typeof found === 'object' && found !== null ? Object.keys(found) : [];
+}
+
 /**
  * What is wrong with an input, as one line that names each field and says what would be right. Its `field` is the first.
- * With the schema it also says which field was likely meant by one that there is not.
+ * With the schema and the data it also says which field was likely meant by one that there is not, or what it goes with.
  */
-export function invalidInput(error: z.ZodError, root = '', schema?: z.ZodType): InvalidInputError {
-  const names = (path: readonly PropertyKey[]): readonly string[] =>
-    schema === undefined ? [] : knownFields(schema, path);
-  const problems = firstOfFields(error.issues.flatMap((issue) => problemsOf(issue, [], names)));
+function invalidInput(
+  error: z.ZodError,
+  root = '',
+  { schema, data }: { readonly schema?: z.ZodType; readonly data?: unknown } = {},
+): InvalidInputError {
+  const strangers: Strangers = (path, stranger) =>
+    strangerText(stranger, fieldsAt(data, path), schema === undefined ? [] : formsAt(schema, path));
+  const problems = firstOfFields(error.issues.flatMap((issue) => problemsOf(issue, [], strangers)));
   const [first] = problems;
   if (first === undefined) return new InvalidInputError('input is wrong');
   const fieldOf = ({ path }: Problem): string => fieldPath(root === '' ? path : [root, ...path]);
@@ -197,6 +205,6 @@ export function parseInput<Schema extends z.ZodType>(
   root = '',
 ): z.output<Schema> {
   const result = schema.safeParse(data);
-  if (!result.success) throw invalidInput(result.error, root, schema);
+  if (!result.success) throw invalidInput(result.error, root, { schema, data });
   return result.data;
 }

@@ -12,20 +12,60 @@ interface Definition {
   readonly options?: readonly z.core.$ZodType[];
 }
 
-/** The names of the fields that an object at a path of the schema's data may have; of all alternatives of a union. */
-export function knownFields(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly string[] {
+/** What an object may be made of: one of the alternatives where it is a union. */
+export interface ObjectForm {
+  readonly names: readonly string[];
+  /** Those of them that cannot be left out. */
+  readonly required: readonly string[];
+}
+
+/** The forms that an object at a path of the schema's data may have; none where there is no object. */
+export function formsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly ObjectForm[] {
   const { shape, innerType, in: input, element, valueType, options } = schema._zod.def as Definition;
   const inside = innerType ?? input;
-  if (inside !== undefined) return knownFields(inside, path);
-  if (options !== undefined) return options.flatMap((option) => knownFields(option, path));
+  if (inside !== undefined) return formsAt(inside, path);
+  if (options !== undefined) return options.flatMap((option) => formsAt(option, path));
   const [first, ...rest] = path;
   if (shape !== undefined) {
-    if (first === undefined) return Object.keys(shape);
+    if (first === undefined) {
+      const names = Object.keys(shape);
+      return [{ names, required: names.filter((name) => shape[name]?._zod.optin === undefined) }];
+    }
     const field = Object.hasOwn(shape, String(first)) ? shape[String(first)] : undefined;
-    return field === undefined ? [] : knownFields(field, rest);
+    return field === undefined ? [] : formsAt(field, rest);
   }
   const each = element ?? valueType;
-  return each === undefined || first === undefined ? [] : knownFields(each, rest);
+  return each === undefined || first === undefined ? [] : formsAt(each, rest);
+}
+
+/** The names of the fields that an object at a path of the schema's data may have; of all alternatives of a union. */
+export const knownFields = (schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly string[] =>
+  formsAt(schema, path).flatMap(({ names }) => names);
+
+const quoted = (names: readonly string[]): string => names.map((name) => `"${name}"`).join(' and ');
+
+/**
+ * What is wrong with a field that an object must not have: it belongs to another form than the rest of the object, or is none at
+ * all; then also which was likely meant. `given` are all fields of the object.
+ */
+export function strangerText(
+  stranger: string,
+  given: readonly string[],
+  forms: readonly ObjectForm[],
+): string {
+  const sharesOf = ({ names }: ObjectForm): number => given.filter((name) => names.includes(name)).length;
+  // A form that knows the field would not have refused it.
+  const others = forms.filter(({ names }) => !names.includes(stranger));
+  const most = Math.max(...others.map(sharesOf));
+  const meant = others.filter((form) => sharesOf(form) === most).flatMap(({ names }) => names);
+  const own = forms.find(({ names }) => names.includes(stranger));
+  const beside = given.filter((name) => meant.includes(name) && own?.names.includes(name) === false);
+  if (own !== undefined && beside.length > 0) {
+    const missing = own.required.filter((name) => !given.includes(name));
+    return `must be left out beside ${quoted(beside)}${missing.length === 0 ? '' : `: it goes with ${quoted(missing)}`}`;
+  }
+  const near = nearMiss(stranger, meant);
+  return `is not a known field${near === undefined ? '' : `; did you mean "${near}"?`}`;
 }
 
 /** Of some names the one that was most likely meant by a wrong one; undefined where none is like it. */

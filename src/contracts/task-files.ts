@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { invalidInput } from './invalid.ts';
+import { parseInput } from './invalid.ts';
 import { parseUri } from './keys.ts';
 import { limits } from './limits.ts';
 
@@ -39,8 +39,5 @@ const taskFilesSchema = z
  */
 export function taskFilesOf(options: Readonly<Record<string, unknown>>): readonly TaskFile[] {
   const { files } = options;
-  if (files === undefined) return [];
-  const parsed = taskFilesSchema.safeParse(files);
-  if (!parsed.success) throw invalidInput(parsed.error, 'options.files', taskFilesSchema);
-  return parsed.data;
+  return files === undefined ? [] : parseInput(taskFilesSchema, files, 'options.files');
 }

@@ -37,6 +37,38 @@ describe('what is said of a wrong spec', () => {
     );
   });
 
+  it('tells fields of both kinds of inputs apart', () => {
+    const inputSaid = (input: object) => said({ name: 'a', stages: [{ ...stage, inputs: [input] }] })[0];
+    const [objects, read] = [{ s3: ['s3://books/en/'] }, { stage: 'map', pattern: 'one-to-one' }];
+    expect(inputSaid({ ...objects, stage: 'map' })).toBe(
+      'spec.stages[0].inputs[0].stage must be left out beside "s3": it goes with "pattern"',
+    );
+    expect(inputSaid({ ...objects, pattern: 'broadcast' })).toBe(
+      'spec.stages[0].inputs[0].pattern must be left out beside "s3": it goes with "stage"',
+    );
+    expect(inputSaid({ ...objects, format: 'csv', pattern: 'broadcast' })).toBe(
+      'spec.stages[0].inputs[0].pattern must be left out beside "s3" and "format": it goes with "stage"',
+    );
+    expect(inputSaid({ ...read, format: 'csv' })).toBe(
+      'spec.stages[0].inputs[0].format must be left out beside "stage" and "pattern": it goes with "s3"',
+    );
+    expect(inputSaid({ ...objects, ...read })).toBe(
+      'spec.stages[0].inputs[0] must be { "s3": […] } or { "stage": …, "pattern": … }',
+    );
+  });
+
+  it('means by a misspelt field one of the same kind of input', () => {
+    const inputSaid = (input: object) => said({ name: 'a', stages: [{ ...stage, inputs: [input] }] })[0];
+    const place = 'spec.stages[0].inputs[0]';
+    expect(inputSaid({ stage: 'map', pattern: 'one-to-one', formt: 'csv' })).toBe(
+      `${place}.formt is not a known field`,
+    );
+    expect(inputSaid({ s3: ['s3://books/en/'], formt: 'csv' })).toBe(
+      `${place}.formt is not a known field; did you mean "format"?`,
+    );
+    expect(inputSaid({ s3: ['s3://books/en/'], Stage: 'map' })).toBe(`${place}.Stage is not a known field`);
+  });
+
   it('suggests nothing where nothing is alike', () => {
     expect(said({ name: 'a', stages: [stage], colour: 'red' })).toEqual([
       'spec.colour is not a known field',
