@@ -48,6 +48,8 @@ const fits = (profile: JobProfile, graph: readonly GraphStage[]): boolean =>
   profile.stages.length === graph.length &&
   profile.stages.every(({ name }, index) => name === graph[index]?.spec.name);
 
+const readsSources = ({ spec }: GraphStage): boolean => spec.inputs.some(isSource);
+
 /** What tells a job from those that a profile is of, in words; undefined where it is the same again. */
 function differences(
   forecast: StoredForecast,
@@ -66,10 +68,10 @@ function differences(
   }));
   const fingerprint = fingerprintOf({ stages });
   if (fingerprint !== forecast.fingerprint) return 'under another plan';
-  const bytes = Object.values(sizes).map((size) => size.bytes);
+  const bytes = graph.filter(readsSources).map(({ spec }) => sizes[spec.name]?.bytes);
+  if (bytes.includes(undefined)) return 'taken to read as much as then, since nobody says how much';
   const inputBytes = bytes.reduce<number>((sum, each) => sum + (each ?? 0), 0);
-  // Where nobody says how much it reads, it is taken to read as much as ever.
-  if (inputBytes === 0 || tellsOf(forecast, { fingerprint, inputBytes })) return undefined;
+  if (tellsOf(forecast, { fingerprint, inputBytes })) return undefined;
   return inputBytes > forecast.inputBytes ? 'on less than half the input' : 'on more than twice the input';
 }
 
@@ -118,9 +120,14 @@ async function byOperators(
     return { why: `nobody says into how many tasks stage ${unsized.spec.name} falls ("stages")` };
   const stages = graph.map((stage): NewStage => {
     const { name, operator = 'code' } = stage.spec;
-    const isRead = stage.spec.inputs.some(isSource);
     const { tasks = 1, bytes } = sizes[name] ?? {};
-    return { name, operator, tasks, sourceBytes: isRead ? bytes : 0, inputs: inputsOf(stage, places) };
+    return {
+      name,
+      operator,
+      tasks,
+      sourceBytes: readsSources(stage) ? bytes : 0,
+      inputs: inputsOf(stage, places),
+    };
   });
   const { jobs: records } = await jobs.list({ limit: mostJobs });
   const done = records.filter(({ state }) => state === 'succeeded');

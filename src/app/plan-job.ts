@@ -88,8 +88,11 @@ function blame(field: string, uri: string): (cause: unknown) => never {
   };
 }
 
-/** In the order of the entries; what several of them name is there once, at the first. */
-async function sourceObjects(
+/**
+ * The objects behind one source, whose path is `field`, in the order of its entries; what several of them name is there once, at
+ * the first. Throws `InvalidInputError` or `AccessDeniedError` that names it.
+ */
+export async function sourceObjects(
   objects: ObjectStore,
   input: SourceInput,
   field: string,

@@ -1,16 +1,13 @@
-import { S3Client } from '@aws-sdk/client-s3';
 import type { Command } from 'commander';
 import * as z from 'zod';
-import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
-import type { ObjectStore } from '../ports/object-store.ts';
 import { oneLine, plural } from '../report/format.ts';
 import { makeApiClient } from './api-client.ts';
-import { findTarget, type Target } from './connection.ts';
+import { findTarget } from './connection.ts';
 import { writeJson, type Console } from './console.ts';
-import { objectStoreOf } from './embedded-stack.ts';
 import { badInput } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { checkOutputDir, downloadOutput } from './output-dir.ts';
+import { objectsOf } from './target-objects.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
 const examples = `
@@ -55,14 +52,8 @@ async function getOutput(
     throw badInput(`job ${job.jobId} is ${job.state}: ${hint}`);
   }
   const path = await checkOutputDir(directory, console.cwd, { name: 'directory', force });
-  const store = storeOf(target);
+  const store = objectsOf(target);
   const parts = await downloadOutput(() => store, job, path, signal, { force });
   if (options.json) writeJson(console, { jobId: job.jobId, output: parts });
   else console.out(`${plural(parts.length, 'part')} of ${job.jobId} in ${oneLine(directory)}\n`);
 }
-
-/** The S3 of the local stack, or of AWS with the credentials that AWS tools would find. */
-const storeOf = ({ stack, api }: Target): ObjectStore =>
-  stack === undefined
-    ? new S3ObjectStore(new S3Client({ region: api.region, followRegionRedirects: true }))
-    : objectStoreOf(stack);

@@ -20,13 +20,13 @@ import type { TraceJob } from '../traces/trace-job.ts';
 import { makeApiClient } from './api-client.ts';
 import { findTarget } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
-import { objectStoreOf } from './embedded-stack.ts';
 import { badInput, systemReason } from './failures.ts';
 import { addJobOptions, jobOptionsSchema } from './job-options.ts';
 import { limitsOf } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
 import { type SizedJob, sizeJob } from './plan-sizes.ts';
 import { parseWhole } from './quantities.ts';
+import { objectsOf } from './target-objects.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
 const examples = `
@@ -105,9 +105,10 @@ async function answerFor(job: string | undefined, options: Options, console: Con
     return answerOf(given, { ...subjectOfOptions(given, options), ...asked });
   }
   const target = given === undefined ? await findTarget(options, console) : undefined;
-  const objects = target?.stack === undefined ? undefined : objectStoreOf(target.stack);
-  const { spec, stages } = await sized(job, options, console, objects);
-  if (given !== undefined) return answerOf(fitted(given, { spec, stages }), { ...subjectOf(spec), ...asked });
+  const sizedJob = await sized(job, options, console, target === undefined ? undefined : objectsOf(target));
+  const { spec, stages, unsized } = sizedJob;
+  if (unsized !== undefined) console.err(`how much the job reads is not known: ${oneLine(unsized)}\n`);
+  if (given !== undefined) return answerOf(fitted(given, sizedJob), { ...subjectOf(spec), ...asked });
   if (target === undefined) throw badInput('there is no service to ask');
   const { like } = options;
   return makeApiClient(target.api).plan({ spec, stages, ...(like === undefined ? {} : { like }), ...asked });
@@ -128,12 +129,14 @@ async function sized(
 }
 
 /** A profile that was given, cut as the job is. Throws where it is of other stages. */
-function fitted(given: GivenProfile, { spec, stages }: SizedJob): Found {
+function fitted(given: GivenProfile, { spec, stages, unsized }: SizedJob): Found {
   const names = given.profile.stages.map(({ name }) => name);
   const wanted = spec.stages.map(({ name }) => name);
   if ([...names].sort().join() !== [...wanted].sort().join())
     throw badInput(`the profile has the stages ${names.join(', ')}, and the job ${wanted.join(', ')}`);
-  return { ...given, profile: resized(given.profile, stages) };
+  const { basis } = given;
+  const says = unsized === undefined ? basis.says : `${basis.says}, taken to read as much as then`;
+  return { ...given, profile: resized(given.profile, stages), basis: { ...basis, says } };
 }
 
 type GivenProfile = Found & Required<Pick<Found, 'profile'>> & { readonly name: string };

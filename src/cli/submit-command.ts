@@ -1,11 +1,8 @@
-import { S3Client } from '@aws-sdk/client-s3';
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import * as z from 'zod';
-import { S3ObjectStore } from '../adapters/aws/s3-object-store.ts';
 import type { SubmitResponse } from '../contracts/api.ts';
 import { OutputName } from '../contracts/settings.ts';
-import type { ObjectStore } from '../ports/object-store.ts';
 import { outputOf, renderJob } from '../report/job-table.ts';
 import { type ApiClient, makeApiClient } from './api-client.ts';
 import { findTarget, quote, type Target } from './connection.ts';
@@ -21,6 +18,7 @@ import { prepareJob } from './prepare-job.ts';
 import { uploadNeeded } from './staged-upload.ts';
 import { clearStaged, contentToken } from './staged-use.ts';
 import { planStaging, type StagedSet } from './staging.ts';
+import { objectsOf } from './target-objects.ts';
 import { addTargetOptions, repeatedTarget, targetOptions } from './target-options.ts';
 import { exitCodeOfJob, watchJob } from './watch-job.ts';
 
@@ -144,12 +142,6 @@ const nextSteps = (jobId: string, options: SubmitOptions): string =>
     `  follow it         outrider watch ${jobId}${repeatedTarget(options)}\n`,
     `  get its output    outrider get ${jobId} <directory>${repeatedTarget(options)}\n`,
   ].join('');
-
-/** Objects as the user may read and write them. */
-const objectsOf = ({ stack, api }: Target): ObjectStore =>
-  stack === undefined
-    ? new S3ObjectStore(new S3Client({ region: api.region, followRegionRedirects: true }))
-    : objectStoreOf(stack);
 
 /** Uploads of fewer bytes are over before a line in a log would tell anything. */
 const leastShownBytes = 1024 * 1024;

@@ -107,6 +107,24 @@ describe('planAhead', () => {
     expect(grown.basis.says).toMatch(/on less than half the input/);
   });
 
+  it.each([
+    ['says nothing', undefined],
+    ['says the tasks alone', { [map]: { tasks: 8 }, [reduce]: { tasks: 2 } }],
+  ])('does not take its own runs for the same where who asks %s of how much it reads', async (_, stages) => {
+    const ask = { spec, slots: [8], ...(stages === undefined ? {} : { stages }) };
+    const { basis } = await planAhead(deps({ [spec.name]: stored }), ask);
+    expect(basis).toEqual({
+      ...{ kind: 'like', runs: 4 },
+      says: '4 finished runs, its own, taken to read as much as then, since nobody says how much: it may take half as long or twice',
+    });
+  });
+
+  it('knows an input that is empty now for another', async () => {
+    const empty = { [map]: { tasks: 1, bytes: 0 }, [reduce]: { tasks: 2 } };
+    const { basis } = await planAhead(deps({ [spec.name]: stored }), { spec, stages: empty, slots: [1] });
+    expect(basis.says).toMatch(/on more than twice the input/);
+  });
+
   it('looks at a grid up to the widest stage where no slots are named', async () => {
     const plan = await planAhead(deps({ [spec.name]: stored }), { spec });
     expect(plan.allocations.map(({ slots }) => slots)).toEqual([1, 2, 3, 4]);
@@ -114,9 +132,11 @@ describe('planAhead', () => {
   });
 
   it('takes a job that it is said to be like where it has no runs, with a wider spread', async () => {
-    const plan = await planAhead(deps({ nightly: stored }), { spec, like: 'nightly', slots: [8] });
+    const plan = await planAhead(deps({ nightly: stored }), {
+      ...{ spec, stages: sizes, like: 'nightly', slots: [8] },
+    });
     expect(plan.basis).toEqual({ kind: 'like', runs: 4, says: '4 finished runs, those of nightly' });
-    const own = await planAhead(deps({ [spec.name]: stored }), { spec, slots: [8] });
+    const own = await planAhead(deps({ [spec.name]: stored }), { spec, stages: sizes, slots: [8] });
     const width = (of: typeof plan): number =>
       (of.allocations[0]?.completionMs.p95 ?? 0) / (of.allocations[0]?.completionMs.p50 ?? 1);
     expect(width(plan)).toBeGreaterThan(1.2 * width(own));

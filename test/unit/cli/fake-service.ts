@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
+import { answerOf } from '../../../src/app/plan-ahead.ts';
 import { writeConnection } from '../../../src/cli/connection.ts';
 import type { StackConnection } from '../../../src/cli/embedded-stack.ts';
 import { execute } from '../../../src/cli/main.ts';
@@ -10,6 +11,8 @@ import { listen } from '../../../src/local/http/listen.ts';
 import { readBody } from '../../../src/local/http/read-body.ts';
 import { startS3Server } from '../../../src/local/s3/server.ts';
 import { memoryConsole, scratchDir } from './fixtures.ts';
+
+const subject = { name: 'wordcount', workers: [], deadlineMs: undefined, budgetDollars: undefined };
 
 export const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' };
 export const region = 'us-east-1';
@@ -56,6 +59,20 @@ export class FakeService {
     await writeConnection(join(this.cwd, '.outrider'), this.connection);
   }
 
+  /** Options by which commands take it for a deployed service: an endpoint, and what AWS's own clients find. */
+  asDeployed(): readonly string[] {
+    const { connection } = this;
+    if (connection === undefined) throw new Error('not started');
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', connection.environment['AWS_ENDPOINT_URL_S3'] ?? '');
+    vi.stubEnv('AWS_ACCESS_KEY_ID', credentials.accessKeyId);
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', credentials.secretAccessKey);
+    vi.stubEnv('AWS_REGION', region);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    return ['--endpoint', connection.apiUrl, '--state-dir', 'none'];
+  }
+
   async run(...args: readonly string[]) {
     const { console, written } = memoryConsole(this.cwd);
     const exitCode = await execute(args, console);
@@ -67,6 +84,11 @@ export class FakeService {
       const request = submitRequestSchema.parse(JSON.parse(body));
       this.bodies.push(request);
       return [201, { jobId, started: true }];
+    }
+    if (method === 'POST' && url === '/v1/plans') {
+      const request: unknown = JSON.parse(body);
+      this.bodies.push(request);
+      return [200, answerOf({ basis: { kind: 'none', runs: 0, says: 'nothing' }, spread: 0 }, subject)];
     }
     if (url.startsWith('/v1/jobs?')) {
       const all = [...this.jobs.values()];

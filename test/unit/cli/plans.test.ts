@@ -101,6 +101,20 @@ describe('outrider plan', () => {
     });
   });
 
+  it('says that it does not know how much a job reads whose inputs no service lists', async () => {
+    const stages = [stage('tokenize', 8, 10_000, []), stage('count', 1, 10_000, [])];
+    const words = JSON.stringify({ ...(JSON.parse(profile) as object), profile: { stages } });
+    const args = ['plan', 'wordcount', '--input', 's3://data/logs/', '--profile', 'w.json', '--json'];
+    const { exitCode, out, err } = await run(args, { 'w.json': words });
+    expect([exitCode, err]).toEqual([
+      0,
+      'how much the job reads is not known: s3://data/logs/ was not listed, as no service is asked\n',
+    ]);
+    expect(JSON.parse(out)).toMatchObject({
+      basis: { says: 'the profile in w.json, of 100 finished runs, taken to read as much as then' },
+    });
+  });
+
   it('takes prices from a file, and says so', async () => {
     const prices = JSON.stringify({ asOf: '2027-01-15', region: 'eu-west-1', lambdaGbSecond: 1 });
     const { out } = await run(['plan', '--profile', 'p.json', '--slots', '8', '--prices', 'prices.json'], {

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { writeConnection } from '../../../src/cli/connection.ts';
 import { objectStoreOf } from '../../../src/cli/embedded-stack.ts';
 import { keepRun } from '../../../src/cli/run-records.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
 import { jobRecord } from '../report/report-records.ts';
-import { credentials, FakeService, jobId, region } from './fake-service.ts';
+import { FakeService, jobId } from './fake-service.ts';
 
 const succeeded = jobRecord({ state: 'succeeded', endedAt: epochMs(1_002_000) });
 const failed = jobRecord({
@@ -94,16 +94,8 @@ describe('commands to a service', () => {
       join(service.cwd, 'words.mjs'),
       "import { job, read } from 'outrider'; export default job('words', read.text().write.text());",
     );
-    // No local stack: an endpoint, and AWS's own clients with what is in the environment.
-    vi.stubEnv('AWS_ENDPOINT_URL_S3', connection.environment.AWS_ENDPOINT_URL_S3 ?? '');
-    vi.stubEnv('AWS_ACCESS_KEY_ID', credentials.accessKeyId);
-    vi.stubEnv('AWS_SECRET_ACCESS_KEY', credentials.secretAccessKey);
-    vi.stubEnv('AWS_REGION', region);
-    onTestFinished(() => {
-      vi.unstubAllEnvs();
-    });
     const submit = ['submit', './words.mjs', '--input', 's3://books/en/', '--quiet'];
-    const target = ['--endpoint', connection.apiUrl, '--state-dir', 'none'];
+    const target = service.asDeployed();
     const untold = await service.run(...submit, ...target);
     expect([untold.exitCode, untold.err]).toEqual([
       2,
