@@ -84,6 +84,10 @@ const longestRetryAfterMs = 30_000;
 /** The service is there, and says that it has no room now. */
 const busyStatuses: readonly unknown[] = [429, 503];
 
+/** Whether a service has answered, and that it has no room now. */
+export const saysBusy = (error: ServiceUnavailableError): boolean =>
+  busyStatuses.includes(error.details['status']);
+
 /** A client that signs with Signature Version 4. Nothing is sent before the first call. */
 export function makeApiClient(settings: ApiSettings): ApiClient {
   const base = settings.apiUrl.replace(/\/+$/, '');
@@ -187,7 +191,7 @@ async function requestJson<T>(
       }
       if (!(error instanceof ServiceUnavailableError) || options.signal?.aborted === true) throw error;
       isUnsent &&= error.details['isUnsent'] === true;
-      const isBusy = options.isPatient === true && busyStatuses.includes(error.details['status']);
+      const isBusy = options.isPatient === true && saysBusy(error);
       if (isBusy ? performance.now() >= giveUpAt : attempt >= attempts)
         throw new ServiceUnavailableError(error.message, { ...error.details, isUnsent }, { cause: error });
       const asked = error.details['retryAfterMs'];

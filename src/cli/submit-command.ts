@@ -101,7 +101,8 @@ async function submit(
   }
   const { quiet, json } = options;
   if (!quiet && !json) console.err(`job ${answer.jobId}\n`);
-  const ended = await watchJob(client, answer.jobId, console, { quiet, signal }).catch((error: unknown) => {
+  const watching = { quiet, signal, hasAnswered: true };
+  const ended = await watchJob(client, answer.jobId, console, watching).catch((error: unknown) => {
     // Nothing else may have told its id.
     console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
     throw error;

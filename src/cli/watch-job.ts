@@ -3,7 +3,7 @@ import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { formatDuration } from '../report/format.ts';
 import { deadlineMet } from '../report/job-table.ts';
 import { renderBars, renderChanges } from '../report/progress-bars.ts';
-import type { ApiClient } from './api-client.ts';
+import { type ApiClient, saysBusy } from './api-client.ts';
 import { writeLines, type Console } from './console.ts';
 import { ExitCode, ServiceUnavailableError } from './failures.ts';
 
@@ -18,6 +18,8 @@ export interface WatchOptions {
    * fired. May do so too often, or too late.
    */
   readonly news?: (signal: AbortSignal) => Promise<unknown>;
+  /** Whether the service has answered just now, as to the job's submission: then it is there. Default false. */
+  readonly hasAnswered?: boolean;
   /** How long a service that has answered may give no answer before the wait ends. Default ten minutes. */
   readonly outageMs?: number;
 }
@@ -40,8 +42,8 @@ export const nextPollMs = (waitedMs: number): number =>
 
 /**
  * Asks for a job until it has ended, and shows its progress on the way: bars on a terminal, elsewhere a line
- * for each change. A service that has answered once is asked again where it does not: the job goes on meanwhile. Throws the
- * signal's reason where that fires, and what the API throws.
+ * for each change. A service that has answered once, be it that it is busy, is asked again where it does not: the job goes on
+ * meanwhile. Throws the signal's reason where that fires, and what the API throws.
  */
 export async function watchJob(
   client: ApiClient,
@@ -53,11 +55,13 @@ export async function watchJob(
   const began = performance.now();
   const leastMs = options.news === undefined ? 0 : shortestWithNewsMs;
   const pollMs = options.pollMs ?? ((waitedMs: number) => Math.max(leastMs, nextPollMs(waitedMs)));
-  const { outageMs = defaultOutageMs } = options;
-  let borneUntil = Number.NEGATIVE_INFINITY;
+  const { outageMs = defaultOutageMs, hasAnswered = false } = options;
+  let borneUntil = hasAnswered ? began + outageMs : undefined;
   let isAway = false;
   const bear = (error: unknown): undefined => {
-    if (!(error instanceof ServiceUnavailableError) || performance.now() >= borneUntil) throw error;
+    if (!(error instanceof ServiceUnavailableError)) throw error;
+    if (saysBusy(error)) borneUntil ??= performance.now() + outageMs;
+    if (borneUntil === undefined || performance.now() >= borneUntil) throw error;
     if (!isAway) progress?.tell(`no answer: asked again for up to ${formatDuration(outageMs)}`);
     isAway = true;
     return undefined;

@@ -29,6 +29,8 @@ export class FakeService {
   allocations: unknown[] = [];
   /** What is answered to questions after a job that has been submitted, in the place of the job. */
   refusal: [status: number, answer: unknown] | undefined;
+  /** How many questions after a job are answered that something broke before it is told of. */
+  outages = 0;
 
   async start(): Promise<void> {
     this.cwd = await scratchDir();
@@ -99,6 +101,7 @@ export class FakeService {
     if (method === 'PUT') this.bodies.push(JSON.parse(body));
     if (url.endsWith('/allocations')) return [200, { allocations: this.allocations }];
     if (url.endsWith('/attempts')) return [200, { attempts: this.attempts }];
+    if (this.outages-- > 0) return [502, { message: 'Internal server error' }];
     if (this.refusal !== undefined) return this.refusal;
     const job = this.jobs.get(/^\/v1\/jobs\/([^/]+)/.exec(url)?.[1] ?? '');
     return job === undefined ? [404, { error: 'NotFound', message: 'no such job: x' }] : [200, job];

@@ -152,6 +152,19 @@ describe('commands to a service', () => {
     }
   });
 
+  it('waits for a job also where the first questions after its submission are not answered', async () => {
+    await service.start();
+    service.jobs.set(jobId, succeeded);
+    // A client asks five times before it says that nobody answers.
+    service.outages = 5;
+    const submit = ['submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/'];
+    const { exitCode, err } = await service.run(...submit, '--wait');
+    expect([exitCode, err]).toEqual([
+      0,
+      `job ${jobId}\nno answer: asked again for up to 10m00s\njob succeeded\n`,
+    ]);
+  });
+
   it('shows no output of a job that has none', async () => {
     await service.start();
     service.jobs.set(jobId, { ...failed, output: 's3://results/c/' });

@@ -94,6 +94,37 @@ describe('a service that gives no answer', () => {
     expect(asked.count).toBe(1);
   });
 
+  it('is asked again where it has answered the submission, though it has never given one since', async () => {
+    const { client, asked } = answering([false, false, true, true, true]);
+    const submitted = { ...options, hasAnswered: true };
+    expect((await watchJob(client, 'job', console, submitted)).state).toBe('succeeded');
+    expect(asked.count).toBe(5);
+  });
+
+  it.each([429, 503])('is asked again where all that it has said is that it is busy: %d', async (status) => {
+    const { client } = answering([true]);
+    const busy = new ServiceUnavailableError('cannot serve now', { status });
+    const job = vi
+      .fn<ApiClient['job']>((id) => client.job(id))
+      .mockRejectedValueOnce(busy)
+      .mockRejectedValueOnce(outage);
+    expect((await watchJob({ ...client, job }, 'job', console, options)).state).toBe('succeeded');
+    expect(job).toHaveBeenCalledTimes(5);
+  });
+
+  it('is not asked for ever that is busy all the time', async () => {
+    const { client } = answering([true]);
+    const busy = new ServiceUnavailableError('cannot serve now', { status: 503 });
+    const job = vi.fn<ApiClient['job']>().mockRejectedValue(busy);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => job.mock.calls.length * 10_000);
+    onTestFinished(() => {
+      clock.mockRestore();
+    });
+    const bounded = { ...options, outageMs: 30_000 };
+    await expect(watchJob({ ...client, job }, 'job', console, bounded)).rejects.toBe(busy);
+    expect(job).toHaveBeenCalledTimes(4);
+  });
+
   it('is not asked again where it has refused', async () => {
     const { client } = answering([true]);
     const refusal = new InvalidInputError('refuses these AWS credentials');
