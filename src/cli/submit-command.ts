@@ -93,14 +93,15 @@ async function submit(
     },
   );
   const answer = await startJob(prepared, staged, client, options, { console, signal });
+  const { quiet, json } = options;
+  const before = answer.started ? '' : `job ${answer.jobId} was started before with this token\n`;
   if (!options.wait) {
-    if (options.json) writeJson(console, answer);
-    else console.out(`${answer.jobId}${answer.started ? '' : ' (started before with this token)'}\n`);
-    if (!options.quiet && !options.json) console.err(nextSteps(answer.jobId, options));
+    if (json) writeJson(console, answer);
+    else console.out(`${answer.jobId}\n`);
+    if (!quiet && !json) console.err(`${before}${nextSteps(answer.jobId, options)}`);
     return ExitCode.done;
   }
-  const { quiet, json } = options;
-  if (!quiet && !json) console.err(`job ${answer.jobId}\n`);
+  if (!quiet && !json) console.err(before === '' ? `job ${answer.jobId}\n` : before);
   const watching = { quiet, signal, hasAnswered: true };
   const ended = await watchJob(client, answer.jobId, console, watching).catch((error: unknown) => {
     // Nothing else may have told its id.
@@ -117,12 +118,15 @@ async function startJob(
   prepared: PreparedJob,
   staged: Staged,
   client: ApiClient,
-  { clientToken = randomUUID() }: Pick<SubmitOptions, 'clientToken'>,
+  options: Pick<SubmitOptions, 'clientToken'>,
   { console, signal }: { readonly console: Console; readonly signal: AbortSignal },
 ): Promise<SubmitResponse> {
+  const clientToken = options.clientToken ?? randomUUID();
   try {
     const spec = prepared.specWith(staged.uris, staged.bucket);
-    return await client.submit({ spec, clientToken }, signal);
+    const answer = await client.submit({ spec, clientToken }, signal);
+    // A token of this command's own has started nothing before: it was sent again, as an answer was lost.
+    return { ...answer, started: answer.started || options.clientToken === undefined };
   } catch (error) {
     // A job that was accepted may yet read its inputs; of one that was refused nobody does.
     if (error instanceof Error && error.name === 'InvalidInput') await staged.release();

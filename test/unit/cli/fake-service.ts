@@ -29,6 +29,10 @@ export class FakeService {
   allocations: unknown[] = [];
   /** What is answered to questions after a job that has been submitted, in the place of the job. */
   refusal: [status: number, answer: unknown] | undefined;
+  /** Of jobs that have been taken. */
+  private readonly tokens = new Set<string>();
+  /** How many submissions are taken whose answers are lost. */
+  lostAnswers = 0;
   /** How many questions after a job are answered that something broke before it is told of. */
   outages = 0;
 
@@ -85,7 +89,11 @@ export class FakeService {
     if (method === 'POST' && url === '/v1/jobs') {
       const request = submitRequestSchema.parse(JSON.parse(body));
       this.bodies.push(request);
-      return [201, { jobId, started: true }];
+      const { clientToken = '' } = request;
+      const isFirst = !this.tokens.has(clientToken);
+      if (clientToken !== '') this.tokens.add(clientToken);
+      if (this.lostAnswers-- > 0) return [504, { message: 'Endpoint request timed out' }];
+      return isFirst ? [201, { jobId, started: true }] : [200, { jobId, started: false }];
     }
     if (method === 'POST' && url === '/v1/plans') {
       const request: unknown = JSON.parse(body);

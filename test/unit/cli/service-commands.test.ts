@@ -66,6 +66,34 @@ describe('commands to a service', () => {
     ]);
   });
 
+  it('prints the id alone of a job whose submission was taken and its answer lost', async () => {
+    await service.start();
+    const submit = ['submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/'];
+    service.lostAnswers = 1;
+    expect(await service.run(...submit, '--quiet')).toEqual({ exitCode: 0, out: `${jobId}\n`, err: '' });
+    service.lostAnswers = 1;
+    const { out } = await service.run(...submit, '--json');
+    expect(JSON.parse(out)).toEqual({ jobId, started: true });
+    expect(service.bodies).toHaveLength(4);
+  });
+
+  it('says beside the id that a job was started before with the token that was given', async () => {
+    await service.start();
+    service.jobs.set(jobId, succeeded);
+    const submit = ['submit', 'wordcount', '--input', 's3://books/en/', '--output', 's3://results/c/'];
+    const again = [...submit, '--client-token', 't1'];
+    expect((await service.run(...again)).err).not.toContain('started before');
+    const { out, err } = await service.run(...again);
+    expect(out).toBe(`${jobId}\n`);
+    expect(err).toMatch(new RegExp(`^job ${jobId} was started before with this token\n  follow it `));
+    expect(await service.run(...again, '--quiet')).toEqual({ exitCode: 0, out: `${jobId}\n`, err: '' });
+    expect((await service.run(...again, '--wait')).err).toBe(
+      `job ${jobId} was started before with this token\njob succeeded\n`,
+    );
+    const { out: document } = await service.run(...again, '--json');
+    expect(JSON.parse(document)).toEqual({ jobId, started: false });
+  });
+
   it('uploads local files to a local stack', async () => {
     await service.start();
     await writeFile(join(service.cwd, 'f.txt'), 'some words');
