@@ -7,10 +7,11 @@ import {
 } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { isSource, type SourceInput } from '../contracts/job-spec.ts';
-import { type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts/keys.ts';
+import { isHiddenPath, type ObjectRef, parseUri, planKey, stageKey, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import type { StagePlan } from '../contracts/plan.ts';
 import { finalJobStates, type JobRecord, type StageSummary } from '../contracts/records.ts';
+import { compareUtf8 } from '../lib/compare-utf8.ts';
 import type { Manifest } from '../core/model/manifest.ts';
 import { inputField, type PlannedJob, planStages, type ResolvedSources } from '../core/model/plan-stages.ts';
 import type { SourceObject } from '../core/model/splits.ts';
@@ -52,7 +53,10 @@ function refuseArchived(ref: ObjectRef, { archive }: ObjectInfo, field: string):
   throw new InvalidInputError(`${field}: ${archivedText(uriOf(ref), archive)}`, { field });
 }
 
-/** The objects behind one URI: those under a prefix that ends in "/" (or a bucket), else the one of that key. */
+/**
+ * The objects behind one URI: those under a prefix that ends in "/" (or a bucket) which are not hidden there, in byte order of
+ * their keys, which a listing of a directory bucket is not in; else the one of that key, whatever its name.
+ */
 async function objectsOf(objects: ObjectStore, uri: string, field: string): Promise<SourceObject[]> {
   const ref = parseUri(uri);
   if (ref === undefined) throw new InvalidInputError(`${field} must look like s3://bucket/key`, { field });
@@ -62,18 +66,30 @@ async function objectsOf(objects: ObjectStore, uri: string, field: string): Prom
     refuseArchived(ref, info, field);
     return [{ ...ref, sizeBytes: info.sizeBytes, etag: info.etag }];
   }
+  return objectsBelow(objects, ref, field);
+}
+
+async function objectsBelow(objects: ObjectStore, ref: ObjectRef, field: string): Promise<SourceObject[]> {
   const found: SourceObject[] = [];
+  let hidden = 0;
   for await (const info of objects.list(ref)) {
     const { key, sizeBytes, etag } = info;
     if (key.endsWith('/')) continue; // A folder marker of the console.
+    if (isHiddenPath(key.slice(ref.key.length))) {
+      hidden++;
+      continue;
+    }
     refuseArchived({ bucket: ref.bucket, key }, info, field);
     found.push({ bucket: ref.bucket, key, sizeBytes, etag });
     if (found.length > limits.inputObjects) {
       throw new InvalidInputError(`${field} must match at most ${limits.inputObjects} objects`, { field });
     }
   }
-  if (found.length === 0) throw new InvalidInputError(`${field}: there is no object under ${uri}`, { field });
-  return found;
+  if (found.length === 0) {
+    const but = hidden === 0 ? '' : ' but those whose names begin with "_" or ".", which are passed over';
+    throw new InvalidInputError(`${field}: there is no object under ${uriOf(ref)}${but}`, { field });
+  }
+  return found.sort((a, b) => compareUtf8(a.key, b.key));
 }
 
 /** A listing fails where the bucket itself is not there: the user's mistake, and theirs to find by the field. */

@@ -7,7 +7,7 @@ import { carriedKey, type TaskFile } from '../contracts/task-files.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
-import { findLocalFiles } from './local-inputs.ts';
+import { findLocalFiles, type HiddenNames } from './local-inputs.ts';
 
 /** What travels with a job by its content: it lies in the data bucket under its digest, once for all jobs. */
 export interface Carried {
@@ -31,6 +31,9 @@ export const carriedOf = (bytes: Uint8Array): Carried => ({
   sha256: createHash('sha256').update(bytes).digest('hex'),
 });
 
+/** Programs have files of such names as `__init__.py`. */
+const hiddenCode: HiddenNames = { isHidden: (name) => name.startsWith('.'), beginWith: '"."' };
+
 /**
  * The files behind paths, directories and patterns that lie in `directory` or below it, in byte order.
  *
@@ -42,7 +45,7 @@ export async function readCarriedFiles(
   patterns: readonly string[],
   directory: string,
 ): Promise<readonly CarriedFile[]> {
-  const found = await findLocalFiles(where, patterns, directory);
+  const found = await findLocalFiles(where, patterns, directory, hiddenCode);
   if (found.length > limits.filesPerStage)
     throw badInput(
       `${where} holds ${String(found.length)} files: it may hold ${String(limits.filesPerStage)}`,

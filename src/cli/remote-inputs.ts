@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ObjectRef, parseUri, uriOf } from '../contracts/keys.ts';
+import { isHiddenPath, type ObjectRef, parseUri, uriOf } from '../contracts/keys.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
 import type { InputFile } from './input-formats.ts';
 
 /** Objects of one address that are looked at: what is wrong is most often wrong in all of them. */
 export const mostObjects = 5;
 const mostAddresses = 20;
+/** Objects that are listed for that, of which most may be none that the job reads. */
+const mostListed = 10_000;
 /** A look is a help and no condition: nobody waits long for it. */
 const limitMs = 10_000;
 
@@ -33,8 +35,11 @@ async function objectsAt(store: ObjectStore, ref: ObjectRef): Promise<readonly I
     return info === undefined ? [] : [fileOf(store, ref, info.sizeBytes)];
   }
   const files: InputFile[] = [];
+  let listed = 0;
   for await (const { key, sizeBytes } of store.list(ref)) {
-    if (sizeBytes > 0) files.push(fileOf(store, { bucket: ref.bucket, key }, sizeBytes));
+    if (++listed > mostListed) return [];
+    if (sizeBytes > 0 && !isHiddenPath(key.slice(ref.key.length)))
+      files.push(fileOf(store, { bucket: ref.bucket, key }, sizeBytes));
     if (files.length === mostObjects) break;
   }
   return files;

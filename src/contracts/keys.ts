@@ -71,6 +71,17 @@ export const partName = (index: number): string => `part-${String(index).padStar
 export const successName = '_SUCCESS';
 /** Whether an object below an output prefix has the name of what a job makes visible there. */
 export const isOutputName = (name: string): boolean => name === successName || /^part-\d{5,}$/.test(name);
+/**
+ * Whether a file, or a directory with all in it, of such a name is passed over where what is below a prefix or in a directory is
+ * read: manifests, checksums and half-written files lie beside data under names that begin with "_" or ".", `_SUCCESS` of
+ * a job's output among them. Directories of a partition by a column, as `_day=1`, hold data whatever the column is called.
+ *
+ * Source: Hadoop's `FileInputFormat.hiddenFileFilter`; Spark's `HadoopFSUtils.shouldFilterOutPathName`.
+ */
+export const isHiddenName = (name: string): boolean =>
+  name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
+/** Whether an object below a prefix that is read is passed over, `path` being what its key has behind the prefix. */
+export const isHiddenPath = (path: string): boolean => path.split('/').some(isHiddenName);
 /** Object metadata name that tells which attempt wrote an output part: `<job>/<attempt>`. */
 export const attemptMetadata = 'outrider-attempt';
 /** What the tasks of a stage share, JSON of `StageDescription`. */

@@ -63,7 +63,7 @@ export interface ObjectStore {
   readAll(ref: ObjectRef, range?: ByteRange, signal?: AbortSignal): Promise<Uint8Array>;
   /** Size, etag and metadata, or undefined where there is no such object. */
   head(ref: ObjectRef): Promise<(ObjectInfo & { readonly metadata: ObjectMetadata }) | undefined>;
-  /** Objects whose key begins with `ref.key`, in byte order of keys. */
+  /** Objects whose key begins with `ref.key`: in byte order of keys, but in any order where the bucket is a directory bucket. */
   list(ref: ObjectRef): AsyncIterable<ObjectInfo>;
   /** Writes a small object whole. With `ifAbsent` exactly one of several writers gets `written`. */
   write(

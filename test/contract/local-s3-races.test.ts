@@ -10,7 +10,8 @@ import {
 import type { S3Client } from '@aws-sdk/client-s3';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compareUtf8, KeyIndex } from '../../src/local/s3/key-index.ts';
+import { compareUtf8 } from '../../src/lib/compare-utf8.ts';
+import { KeyIndex } from '../../src/local/s3/key-index.ts';
 import { BUCKET, outcome, startBench } from './local-s3-support.ts';
 import type { S3Bench } from './local-s3-support.ts';
 

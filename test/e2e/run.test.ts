@@ -92,6 +92,15 @@ describe('outrider run', () => {
     );
   });
 
+  it('takes the output of one job for the input of the next', async () => {
+    const place = await Workplace.make();
+    await writeTexts(place, 500);
+    const counting = ['run', 'wordcount', '--input', 'texts', '--output', 'counts', '--partitions', '2'];
+    expectDone(await place.run(...counting));
+    expectDone(await place.run('run', 'sort', '--input', 'counts', '--output', 'ranked'));
+    expect(await latin1(place, 'ranked')).toBe(shell(place, 'sort counts/part-*'));
+  });
+
   it('runs the same on Fargate workers', async () => {
     const place = await Workplace.make();
     await writeTexts(place, 500);

@@ -1,9 +1,9 @@
+import { compareUtf8 } from '../../lib/compare-utf8.ts';
 import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
 import { parseRange } from './conditions.ts';
 import { badRequest, noSuchUpload } from './errors.ts';
 import { keyEncoder } from './bucket-operations.ts';
 import { opaquePartEtag } from './etag.ts';
-import { compareUtf8 } from './key-index.ts';
 import { checksumElement, readStoredHeaders, xmlTime } from './meta-headers.ts';
 import {
   copyBytes,

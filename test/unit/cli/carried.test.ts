@@ -51,6 +51,13 @@ describe('files beside a spec', () => {
     expect(job.carried.map(({ sha256 }) => sha256)).toEqual([digestOf('a\n'), digestOf('#!/bin/sh\ncat\n')]);
   });
 
+  it('come under names that inputs pass over, too, but hidden ones', async () => {
+    const cwd = await specIn(['lib', 'lib/*.py']);
+    for (const name of ['__init__.py', '.cache']) await writeFile(join(cwd, 'job/lib', name), 'a\n');
+    const files = (await prepare(cwd)).specWith(['s3://data/input/1/'], 'data').stages[0]?.options?.['files'];
+    expect(files).toMatchObject([{ path: 'lib/__init__.py' }, { path: 'lib/words.txt' }]);
+  });
+
   it.each([
     [['no.py'], /^stages\[0\]\.options\.files no\.py cannot be read: there is no such file or directory$/],
     [

@@ -49,6 +49,27 @@ describe('local inputs', () => {
     expect(await found(root, ['.secret', 'x[1].txt'])).toEqual(['.secret', 'x[1].txt']);
   });
 
+  it('leaves out what begins with "_", as manifests do, where a directory or a pattern leads to it', async () => {
+    const root = await tree([
+      'out/part-0',
+      'out/_SUCCESS',
+      'out/_x/part-0',
+      'out/_day=1/p',
+      '_raw/a',
+      '_raw/_b',
+    ]);
+    expect(await found(root, ['out'])).toEqual(['out/_day=1/p', 'out/part-0']);
+    expect(await found(root, ['out/*'])).toEqual(['out/part-0']);
+    expect(await found(root, ['out/**'])).toEqual(['out/_day=1/p', 'out/part-0']);
+    expect(await found(root, ['_raw'])).toEqual(['_raw/a']);
+    expect(await found(root, ['_raw/*'])).toEqual(['_raw/a']);
+    expect(await found(root, ['out/_SUCCESS', '_raw/_b'])).toEqual(['_raw/_b', 'out/_SUCCESS']);
+    expect(await found(root, ['out/_S*', '*/_x/*'])).toEqual(['out/_SUCCESS', 'out/_x/part-0']);
+    await expect(found(root, ['out/*S'])).rejects.toThrow(
+      '--input out/*S matches no file but those whose names begin with "_" or ".", which are passed over',
+    );
+  });
+
   it('follows links, and not in circles', async () => {
     const root = await tree(['real/f']);
     await symlink('real', join(root, 'link'));
@@ -68,7 +89,7 @@ describe('local inputs', () => {
     [['*.csv'], '--input *.csv matches no file'],
     [['f/x'], '--input f/x cannot be read: a part of its path is not a directory'],
     [[''], '--input is empty: name a file, a directory or a pattern'],
-    [['empty'], '--input empty holds no files (hidden ones do not count)'],
+    [['empty'], '--input empty holds no files (those whose names begin with "_" or "." do not count)'],
   ])('refuses %j', async (patterns, message) => {
     const root = await tree(['f']);
     await mkdir(join(root, 'empty'));
