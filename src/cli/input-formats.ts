@@ -4,6 +4,7 @@ import { constants, gunzipSync } from 'node:zlib';
 import type { SourceFormat } from '../contracts/job-spec.ts';
 import { nearMiss } from '../contracts/known-fields.ts';
 import { codecOfKey, unpackedKey } from '../core/model/splits.ts';
+import type { ByteRange } from '../ports/object-store.ts';
 import { CsvRecordParser } from '../worker/csv-record.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import type { LocalFile } from './local-inputs.ts';
@@ -29,8 +30,8 @@ const gzipMagic = Buffer.from([0x1f, 0x8b]);
 
 /** A file of an input, wherever it is. */
 export interface InputFile extends LocalFile {
-  /** Its first bytes, where it is not on this machine; undefined where they cannot be had. */
-  readonly head?: (bytes: number) => Promise<Buffer | undefined>;
+  /** Bytes of it, where it is not on this machine; undefined where they cannot be had. */
+  readonly read?: (range: ByteRange) => Promise<Buffer | undefined>;
 }
 
 /** How an input is to be read, and how the user says so. */
@@ -91,12 +92,18 @@ interface Head {
 
 const unread: Head = { text: '', isReadable: false };
 
-async function firstBytes(option: string, path: string, count: number): Promise<Buffer> {
+/** Bytes of a file, wherever it is, as far as it has them; undefined where they cannot be had. */
+export async function bytesIn(
+  option: string,
+  { path, read }: InputFile,
+  { start, end }: ByteRange,
+): Promise<Buffer | undefined> {
+  if (read !== undefined) return read({ start, end });
   try {
     const handle = await open(path);
     try {
-      const buffer = Buffer.alloc(count);
-      const { bytesRead } = await handle.read(buffer, 0, count, 0);
+      const buffer = Buffer.alloc(end - start);
+      const { bytesRead } = await handle.read(buffer, 0, end - start, start);
       return buffer.subarray(0, bytesRead);
     } finally {
       await handle.close();
@@ -109,7 +116,7 @@ async function firstBytes(option: string, path: string, count: number): Promise<
 
 async function headOf(option: string, file: InputFile, isOfRows: boolean): Promise<Head> {
   const { path } = file;
-  const bytes = await (file.head ?? ((count: number) => firstBytes(option, path, count)))(headBytes);
+  const bytes = await bytesIn(option, file, { start: 0, end: headBytes });
   if (bytes === undefined) return unread;
 
   const isGzip = bytes.subarray(0, gzipMagic.length).equals(gzipMagic);

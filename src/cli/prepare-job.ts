@@ -11,7 +11,7 @@ import { badInput } from './failures.ts';
 import { checkFormats, type InputFile } from './input-formats.ts';
 import { checkSides, formatsOf } from './job-formats.ts';
 import { isJobFile } from './job-file/is-job-file.ts';
-import { joinSizes } from './join-sizes.ts';
+import { joinSizes, mostBroadcastBytes } from './join-sizes.ts';
 import { optionOfField, type JobOptions } from './job-options.ts';
 import { findLocalFiles, type LocalFile } from './local-inputs.ts';
 import {
@@ -30,6 +30,7 @@ import {
   takeInputs,
   workerOf,
 } from './prepare-inputs.ts';
+import { withHeldBytes } from './packed-inputs.ts';
 import { objectsBehind } from './remote-inputs.ts';
 import { loadSpecFile } from './spec-file.ts';
 
@@ -118,7 +119,10 @@ async function prepareBuiltin(
   };
   const seen = {
     left: { uris: left.uris, files: sides.left },
-    right: { uris: right?.uris ?? [], files: sides.right },
+    right: {
+      uris: right?.uris ?? [],
+      files: await withHeldBytes('--right', sides.right, mostBroadcastBytes),
+    },
   };
   const fields = name === 'join' ? { ...read, ...joinSizes(seen, read, asked) } : read;
   const place = (side: Side, uris: readonly string[]): string[] => [

@@ -48,9 +48,8 @@ async function objectsAt(store: ObjectStore, ref: ObjectRef): Promise<readonly I
 const fileOf = (store: ObjectStore, ref: ObjectRef, sizeBytes: number): InputFile => ({
   path: uriOf(ref),
   sizeBytes,
-  head: (bytes) => {
-    const range = { start: 0, end: Math.min(bytes, sizeBytes) };
-    const reading = store.readAll(ref, range).then(
+  read: ({ start, end }) => {
+    const reading = store.readAll(ref, { start, end: Math.min(end, sizeBytes) }).then(
       (found) => Buffer.from(found.buffer, found.byteOffset, found.length),
       () => undefined,
     );

@@ -2,6 +2,8 @@ import type { Codec } from '../../contracts/plan.ts';
 import { gzipCandidate } from './gzip-header.ts';
 import type { SourceObject } from './splits.ts';
 
+type Sized = Pick<SourceObject, 'sizeBytes'>;
+
 /** Beginning of a gzip file that is looked at for a second member: those of blocked gzip have 64 KiB at most. */
 const gzipLookBytes = 128 * 1024;
 /** Smaller gzip files are not worth a look. */
@@ -10,7 +12,7 @@ const leastCutBytes = 2 * 64 * 1024;
 const leastTextRatio = 2;
 
 /** Bytes [start, end) of an object that tell whether it may be gzip of several members; empty where it is not asked. */
-export const gzipLookRange = ({ sizeBytes }: SourceObject): { start: number; end: number } => ({
+export const gzipLookRange = ({ sizeBytes }: Sized): { start: number; end: number } => ({
   start: 0,
   end: sizeBytes < leastCutBytes ? 0 : Math.min(sizeBytes, gzipLookBytes),
 });
@@ -57,7 +59,7 @@ function ratioOfMembers(look: Uint8Array): number | undefined {
 const leastMember = 20;
 
 /** Bytes [start, end) of a compressed object that tell about how much it holds. */
-export function tellingRange({ sizeBytes }: SourceObject, codec: Codec): { start: number; end: number } {
+export function tellingRange({ sizeBytes }: Sized, codec: Codec): { start: number; end: number } {
   if (codec === 'gzip') return { start: Math.max(0, sizeBytes - gzipSizeBytes), end: sizeBytes };
   return { start: 0, end: Math.min(sizeBytes, codec === 'zstd' ? zstdHeadBytes : bzip2HeadBytes) };
 }
@@ -88,6 +90,44 @@ export function unpackedSize({ sizeBytes }: SourceObject, codec: Codec, telling:
   if (found > sizeBytes * mostDeflated || sizeBytes > gzipTurn / usualRatio / 2)
     return Math.max(usual, sizeBytes);
   return Math.max(found, sizeBytes);
+}
+
+/** Bytes [start, end) of a compressed object whose beginning `heldBytes` looks at. */
+export const lookRange = ({ sizeBytes }: Sized): { start: number; end: number } => ({
+  start: 0,
+  end: Math.min(sizeBytes, gzipLookBytes),
+});
+
+/**
+ * About how many bytes an object holds when it is unpacked, by its `lookRange` and its `tellingRange`, where something in it tells;
+ * undefined where only what is usual could be said, of which it may hold ten times as much. Of gzip of several members, and of
+ * zstd of several frames, that are packed very well it may still be too little.
+ */
+export function heldBytes(
+  object: Sized,
+  codec: Codec,
+  look: Uint8Array,
+  telling: Uint8Array,
+): number | undefined {
+  const { sizeBytes } = object;
+  const isSeenWhole = look.length === sizeBytes;
+  if (codec === 'zstd') {
+    const held = zstdSize(telling);
+    return held === undefined || held < sizeBytes * leastPacked ? undefined : held;
+  }
+  if (codec === 'bzip2') {
+    const blocks = bzip2Blocks(look).length;
+    const level = (look[3] ?? 0) - 0x30;
+    const isToldByBlocks = level >= 1 && level <= 9 && (blocks > 1 || (isSeenWhole && blocks === 1));
+    if (!isToldByBlocks) return undefined;
+    return isSeenWhole ? blocks * level * bzip2LevelBytes : bzip2Size(sizeBytes, look);
+  }
+  const ratio = ratioOfMembers(look);
+  if (ratio !== undefined) return Math.ceil(ratio * sizeBytes);
+  const last = gzipSize(telling);
+  if (last === undefined || last > sizeBytes * mostDeflated) return undefined;
+  const isOne = isSeenWhole || last >= sizeBytes * leastTextRatio;
+  return isOne && sizeBytes <= gzipTurn / usualRatio / 2 ? last : undefined;
 }
 
 /** What cannot be packed grows by a few bytes. */

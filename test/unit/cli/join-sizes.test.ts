@@ -4,7 +4,11 @@ import { joinSizes } from '../../../src/cli/join-sizes.ts';
 const mb = 1024 * 1024;
 const local = (...sizes: readonly number[]) => ({
   uris: [],
-  files: sizes.map((sizeBytes, at) => ({ path: `/data/${String(at)}.csv`, sizeBytes })),
+  files: sizes.map((sizeBytes, at) => ({
+    path: `/data/${String(at)}.csv`,
+    sizeBytes,
+    heldBytes: sizeBytes,
+  })),
 });
 const untold = { partitions: false, splitBytes: false, slots: 2 };
 
@@ -29,8 +33,13 @@ describe('joinSizes', () => {
   it('leaves a large right-hand side, one that it cannot see, and what the user says as they are', () => {
     const left = local(256 * mb);
     expect(joinSizes({ left, right: local(20 * mb, 13 * mb) }, {}, untold)).toEqual({});
-    const packed = { uris: [], files: [{ path: 'right.csv.gz', sizeBytes: 7 * mb }] };
-    expect(joinSizes({ left, right: packed }, {}, untold)).toEqual({});
+    const packed = (heldBytes?: number) => ({
+      uris: [],
+      files: [{ path: 'right.csv.gz', sizeBytes: mb, ...(heldBytes === undefined ? {} : { heldBytes }) }],
+    });
+    expect(joinSizes({ left, right: packed(158 * mb) }, {}, untold)).toEqual({});
+    expect(joinSizes({ left, right: packed() }, {}, untold)).toEqual({});
+    expect(joinSizes({ left, right: packed(20 * mb) }, {}, untold)).toMatchObject({ broadcast: true });
     expect(joinSizes({ left, right: { uris: ['s3://b/right/'], files: [] } }, {}, untold)).toEqual({});
     const many = { uris: ['s3://b/right/'], files: local(1, 1, 1, 1, 1).files };
     expect(joinSizes({ left, right: many }, {}, untold)).toEqual({});
