@@ -1,6 +1,6 @@
 import type { EndpointLinks } from './fluid-network.ts';
 import type { NodePool } from './node-pool.ts';
-import type { ClusterScenario } from './scenario.ts';
+import type { ClusterScenario } from './cluster-scenario.ts';
 import { endpointCount } from './sim-job.ts';
 
 /** Bytes per millisecond; no limit where nothing is said. */

@@ -2,7 +2,7 @@ import { invariant } from '../contracts/errors.ts';
 import type { Rng } from '../lib/rng.ts';
 import { sample, sampleAboveZero } from './distribution.ts';
 import { nodeLuck } from './node-luck.ts';
-import type { ClusterScenario, NodeGroup } from './scenario.ts';
+import type { ClusterScenario, NodeGroup } from './cluster-scenario.ts';
 import type { Meeting, SimStage } from './sim-job.ts';
 
 /** What a node does with its speed while it runs something. */

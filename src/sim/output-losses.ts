@@ -4,7 +4,8 @@ import type { Rng } from '../lib/rng.ts';
 import { sampleMs } from './distribution.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { NodePool, SimNode } from './node-pool.ts';
-import type { LossScenario, Scenario } from './scenario.ts';
+import type { LossScenario } from './cluster-scenario.ts';
+import type { Scenario } from './scenario.ts';
 import type { OutputCopy, SimJob, SimStage } from './sim-job.ts';
 
 /** An output that lies somewhere. */

@@ -7,7 +7,9 @@ import type { Rng } from '../lib/rng.ts';
 import type { LaunchOrder } from '../core/model/job-view.ts';
 import { type Distribution, sample, sampleMs } from './distribution.ts';
 import { type NodeLuck, sampleOn } from './node-luck.ts';
-import type { ClusterScenario, JobScenario, Scenario, StageScenario } from './scenario.ts';
+import type { ClusterScenario } from './cluster-scenario.ts';
+import type { JobScenario, StageScenario } from './job-scenario.ts';
+import type { Scenario } from './scenario.ts';
 
 /** A task as the world knows it: what it will really take. */
 export interface SimTask {

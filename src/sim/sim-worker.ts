@@ -4,16 +4,14 @@ import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Phase, Progress } from '../contracts/progress.ts';
 import type { Failure, TaskResult } from '../contracts/records.ts';
 import { type DurationMs, type EpochMs, epochMs } from '../contracts/units.ts';
-import { ProgressHistory } from '../core/model/progress-history.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
-import { requestsOfAttempt } from './attempt-requests.ts';
-import { sampleMs } from './distribution.ts';
+import { AttemptProgress } from './attempt-progress.ts';
 import { AttemptTransfers } from './attempt-transfers.ts';
+import { sampleMs } from './distribution.ts';
 import { type Reports, reportsOf } from './worker-reports.ts';
 import { cancelEvent, type EventQueue, type SimEvent } from './event-queue.ts';
 import type { FluidNetwork } from './fluid-network.ts';
-import { interpolate } from './interpolate.ts';
 import { keptBy } from './kept-outputs.ts';
 import type { NodeLoad, NodePool, SimNode } from './node-pool.ts';
 import { recordDecline } from './record-decline.ts';
@@ -71,18 +69,10 @@ export class SimWorker implements NodeLoad {
   readonly reports: Reports;
   private readonly rng: Rng;
   private readonly space: TaskSpace;
-  private phase: Phase = 'init';
-  private phaseSince: EpochMs;
-  private readonly phaseMs: Record<Phase, number> = { init: 0, read: 0, compute: 0, write: 0 };
   private readonly transfers: AttemptTransfers;
-  /** Work done in the present phase at speed 1, up to `settledAt`, and how much of it there is. */
-  private doneMs = 0;
-  private goalMs = 0;
-  private settledAt: EpochMs;
+  private readonly progress: AttemptProgress;
   private atGoal: () => void | Promise<void> = () => undefined;
   private next: SimEvent | undefined;
-  private reported = 0;
-  private readonly history = new ProgressHistory();
 
   constructor(host: WorkerHost, assignment: Assignment, node: SimNode, rng: Rng) {
     this.host = host;
@@ -92,14 +82,18 @@ export class SimWorker implements NodeLoad {
     this.space = { jobId: assignment.job.id, shards: 1 };
     this.transfers = new AttemptTransfers(host.network, host.now);
     this.takenAt = host.now();
-    this.phaseSince = this.takenAt;
-    this.settledAt = this.takenAt;
-    const { task, draw } = assignment;
+    const { stage, task, draw } = assignment;
+    this.progress = new AttemptProgress({
+      ...{ stage, task, draw, transfers: this.transfers, now: host.now },
+      speed: () => host.pool.speedOf(node),
+      countsRequests: host.scenario.reports.cadence === 'worker',
+    });
     const reporting = {
       attemptId: assignment.attemptId,
       expectedMs: task.workMs || draw.workMs,
       ranMs: () => host.now() - (this.claimedAt ?? host.now()),
-      shareAt: (ranMs: number) => this.shareAt(ranMs),
+      shareAt: (ranMs: number) =>
+        this.claimedAt === undefined ? undefined : this.progress.shareAt(this.claimedAt + ranMs),
       report: (nextMs: DurationMs, isNews: boolean) => this.report(nextMs, isNews),
       listen: () => this.listen(),
     };
@@ -124,23 +118,15 @@ export class SimWorker implements NodeLoad {
   }
 
   settle(): void {
-    const now = this.host.now();
-    if (this.phase === 'compute' || this.phase === 'write') {
-      this.doneMs = Math.min(
-        this.goalMs,
-        this.doneMs + (now - this.settledAt) * this.host.pool.speedOf(this.node),
-      );
-    }
-    this.settledAt = now;
+    this.progress.settle();
   }
 
   resume(): void {
-    if (this.transfers.isWriting || (this.phase !== 'compute' && this.phase !== 'write')) return;
+    if (this.transfers.isWriting || !this.progress.isWorking) return;
     cancelEvent(this.next);
-    const waitMs = Math.ceil((this.goalMs - this.doneMs) / this.host.pool.speedOf(this.node) - 1e-6);
-    this.next = this.plan(Math.max(0, waitMs), this.phase, () => {
-      this.doneMs = this.goalMs;
-      this.settledAt = this.host.now();
+    const waitMs = Math.ceil(this.progress.undoneMs / this.host.pool.speedOf(this.node) - 1e-6);
+    this.next = this.plan(Math.max(0, waitMs), this.progress.phase, () => {
+      this.progress.finish();
       return this.atGoal();
     });
     this.reports.moved();
@@ -151,10 +137,11 @@ export class SimWorker implements NodeLoad {
     this.settle();
     const { draw } = this.assignment;
     const speed = this.host.pool.speedOf(this.node);
-    if (this.phase === 'write') return (this.goalMs - this.doneMs) / speed;
+    const { phase, undoneMs } = this.progress;
+    if (phase === 'write') return undoneMs / speed;
     const arrivesIn = this.transfers.leftMs();
-    if (this.phase === 'compute') return arrivesIn + (this.goalMs - this.doneMs + draw.wrapUpMs) / speed;
-    const startsIn = this.phase === 'init' ? Math.max(0, (this.next?.at ?? 0) - this.host.now()) : 0;
+    if (phase === 'compute') return arrivesIn + (undoneMs + draw.wrapUpMs) / speed;
+    const startsIn = phase === 'init' ? Math.max(0, (this.next?.at ?? 0) - this.host.now()) : 0;
     return startsIn + arrivesIn + (draw.workMs + draw.wrapUpMs) / speed;
   }
 
@@ -180,7 +167,7 @@ export class SimWorker implements NodeLoad {
     }
     this.claimedAt = now;
     this.reports.begin();
-    this.enter('read');
+    this.progress.enter('read');
     await this.read();
   }
 
@@ -248,17 +235,14 @@ export class SimWorker implements NodeLoad {
     const { wrapUpMs } = this.assignment.draw;
     if (wrapUpMs > 0) this.begin('write', wrapUpMs, () => this.commit());
     else {
-      this.enter('write');
+      this.progress.enter('write');
       return this.commit();
     }
   }
 
   private begin(phase: Phase, goalMs: number, atGoal: () => void | Promise<void>): void {
-    this.enter(phase);
-    this.doneMs = 0;
-    this.goalMs = goalMs;
+    this.progress.begin(phase, goalMs);
     this.atGoal = atGoal;
-    this.settledAt = this.host.now();
     this.resume();
   }
 
@@ -279,7 +263,7 @@ export class SimWorker implements NodeLoad {
   }
 
   private async end(state: 'done' | 'failed' | 'cancelled', failure?: Failure): Promise<void> {
-    const end = { state, progress: this.progress(), ...(failure === undefined ? {} : { failure }) };
+    const end = { state, progress: this.progress.told(), ...(failure === undefined ? {} : { failure }) };
     await this.host.store.end(this.space, this.assignment.attemptId, end, this.host.now());
     await this.tell();
   }
@@ -301,20 +285,11 @@ export class SimWorker implements NodeLoad {
     this.host.leave(this, ending);
   }
 
-  private enter(phase: Phase): void {
-    const now = this.host.now();
-    this.phaseMs[this.phase] += now - this.phaseSince;
-    this.phase = phase;
-    this.phaseSince = now;
-  }
-
   private report(nextMs: DurationMs, isNews: boolean): void | Promise<void> {
     const { loss, delayMs } = this.host.scenario.reports;
     if (loss > 0 && this.rng.next() < loss) return;
     const delay = sampleMs(delayMs, this.rng);
-    const progress = this.progress();
-    this.reported += 1;
-    this.history.note(this.host.now() - (this.claimedAt ?? 0), progress);
+    const progress = this.progress.report(this.host.now() - (this.claimedAt ?? 0));
     if (delay === 0) return this.deliver(progress, nextMs, isNews);
     this.plan(delay, 'late-report', () => this.deliver(progress, nextMs, isNews));
   }
@@ -333,53 +308,6 @@ export class SimWorker implements NodeLoad {
     if (order !== 'continue') await this.kill();
   }
 
-  /** Share of its input that it will have read after so long; undefined without input, which tells nothing. */
-  private shareAt(ranMs: number): number | undefined {
-    const { stage, task, draw } = this.assignment;
-    if (task.inputBytes === 0 || this.claimedAt === undefined) return undefined;
-    if (this.phase !== 'compute' || this.transfers.isWriting) return this.shareRead();
-    const aheadMs = this.claimedAt + ranMs - this.settledAt;
-    const doneMs = Math.min(this.goalMs, this.doneMs + aheadMs * this.host.pool.speedOf(this.node));
-    return this.shareOf(draw.workMs === 0 ? 1 : doneMs / draw.workMs, stage);
-  }
-
-  /** Share of its input that counts as read. */
-  private shareRead(): number {
-    const { stage, draw } = this.assignment;
-    if (this.phase === 'init') return 0;
-    if (this.phase === 'write') return 1;
-    if (this.phase === 'read') return stage.scenario.readShare * this.transfers.shareFetched();
-    const worked = this.shareOf(draw.workMs === 0 ? 1 : this.doneMs / draw.workMs, stage);
-    return worked + (1 - worked) * (this.transfers.shareWritten() ?? 0);
-  }
-
-  /** The same once such a share of the work is done. */
-  private shareOf(done: number, { scenario }: SimStage): number {
-    const readShare = this.transfers.remoteBytes > 0 ? scenario.readShare : 0;
-    return readShare + (1 - readShare) * interpolate(scenario.progress, done);
-  }
-
-  private progress(): Progress {
-    this.settle();
-    const { inputBytes } = this.assignment.task;
-    const phaseMs = { ...this.phaseMs };
-    const fetched = this.assignment.stage.upstream.length === 0 ? undefined : this.transfers.fetched();
-    phaseMs[this.phase] += this.host.now() - this.phaseSince;
-    return {
-      bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())),
-      bytesTotal: inputBytes,
-      ...(this.history.text === undefined ? {} : { history: this.history.text }),
-      ...{ recordsIn: 0, recordsOut: 0 },
-      phase: this.phase,
-      phaseMs,
-      peakMemoryBytes: 0,
-      ...(fetched === undefined ? {} : { fetched }),
-      ...(this.host.scenario.reports.cadence === 'worker'
-        ? { requests: requestsOfAttempt(this.reported) }
-        : {}),
-    };
-  }
-
   private result(): TaskResult {
     const { job, stage, task, attemptId } = this.assignment;
     return {
@@ -389,7 +317,7 @@ export class SimWorker implements NodeLoad {
       bytesIn: task.inputBytes,
       bytesOut: task.outputBytes,
       ...{ recordsIn: 0, recordsOut: 0, counters: {} },
-      progress: this.progress(),
+      progress: this.progress.told(),
       ...keptBy(job, stage, task, this.node.name),
     };
   }
