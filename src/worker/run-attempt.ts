@@ -23,6 +23,7 @@ import { Leaving, saveWork } from './hand-over.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { keptBucket } from './kept-bucket.ts';
 import { firstReportMs } from '../core/model/report-cadence.ts';
+import { timeLimitOf, usualGrace } from '../core/model/time-limit.ts';
 import { CancelledError } from './operator.ts';
 import type { EngineSize, OperatorRegistry } from './operator.ts';
 import { prepareTask, runOperator, writerOf } from './run-task.ts';
@@ -34,8 +35,6 @@ import {
   PlaceTakenError,
   startNotice,
   startTimeLimit,
-  timeLimitOf,
-  usualGrace,
 } from './time-limit.ts';
 import { InputCheck } from './lost-inputs.ts';
 import { LostZoneError, type ObjectWriter } from './object-writer.ts';

@@ -1,7 +1,6 @@
 import type { AttemptPayload } from '../contracts/payloads.ts';
-import { elapsedMs } from '../contracts/units.ts';
+import { hasTimeFor } from '../core/model/time-limit.ts';
 import { type AttemptDeps, type AttemptOutcome, runAttempt } from './run-attempt.ts';
-import { timeLimitOf } from './time-limit.ts';
 
 /** What one worker has done: how each attempt that it took up has ended, in turn. */
 export type PackOutcome = readonly AttemptOutcome[];
@@ -9,13 +8,6 @@ export type PackOutcome = readonly AttemptOutcome[];
 /** What a worker may need to do before it takes up another attempt: to give memory back. */
 export interface PackHost {
   readonly beforeNext?: () => void;
-}
-
-/** Whether enough of the environment's time is left for an attempt that takes so long. */
-function hasTimeFor(deps: AttemptDeps, takesMs: number): boolean {
-  const now = deps.clock.now();
-  const limit = timeLimitOf(deps.endsAt, now);
-  return limit === undefined || elapsedMs(now, limit.endsAt) - limit.spare >= takesMs;
 }
 
 /**
@@ -32,9 +24,10 @@ export async function runPack(
 ): Promise<PackOutcome> {
   const outcomes = [await runAttempt(deps, first)];
   const used = { ...deps, isUsed: true };
+  const isTimeUp = (): boolean => !hasTimeFor(deps.endsAt, deps.clock.now(), nextTakesMs);
   let goesOn = outcomes[0] === 'done' || outcomes[0] === 'replica';
   for (const rider of next) {
-    if (!goesOn || deps.stopSignal?.aborted === true || !hasTimeFor(deps, nextTakesMs)) break;
+    if (!goesOn || deps.stopSignal?.aborted === true || isTimeUp()) break;
     beforeNext?.();
     const outcome = await runAttempt(used, { ...first, copies: undefined, saved: undefined, ...rider });
     outcomes.push(outcome);

@@ -8,6 +8,7 @@ import { attemptDataKey, attemptMetadata, partName } from '../contracts/keys.ts'
 import { limits } from '../contracts/limits.ts';
 import type { StageDescription } from '../contracts/plan.ts';
 import { taskFilesOf } from '../contracts/task-files.ts';
+import { usualGrace } from '../core/model/time-limit.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -23,7 +24,7 @@ import { Gate } from '../lib/gate.ts';
 import { guarded } from './task-output.ts';
 import type { ClosableOutput, FinishedOutput } from './task-output.ts';
 import { describeInputs, layFiles, taskVariables } from './task-files.ts';
-import { type Grace, usualGrace } from './time-limit.ts';
+import type { Grace } from './time-limit.ts';
 import type { CodeRef } from './user-code/bundle.ts';
 import { UserTask } from './user-code/user-task.ts';
 import type { UserCodeHost } from './user-code/user-task.ts';

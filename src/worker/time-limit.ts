@@ -1,4 +1,5 @@
-import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, elapsedMs } from '../contracts/units.ts';
+import { stoppedItself, type TimeLimit, workLeftMs } from '../core/model/time-limit.ts';
 import type { Clock } from '../ports/clock.ts';
 
 /** What an attempt is aborted with when the time of its environment is nearly up. */
@@ -23,42 +24,6 @@ const leaveShare = 0.75;
 
 /** How long an attempt may take to hand on its work after it is told that its place is taken. */
 export const leaveMs = ({ notice }: PlaceTakenError): DurationMs => durationMs(notice * leaveShare);
-
-/** What an attempt keeps of its environment's time to stop in order: to remove what it wrote, and to say so. */
-const spareMs = 20_000;
-/** At most this share of it, where the time is short. */
-const spareShare = 0.1;
-/** What it keeps besides, where it can hand on what it has done, for doing so; at most as long a share of its time. */
-const savingMs = 60_000;
-/** How long an operator that was told to stop may take to do so. */
-const graceMs = 5_000;
-
-/** When an attempt has to be done, and what it may use of the time until then. */
-export interface TimeLimit {
-  readonly endsAt: EpochMs;
-  /** Before its environment ends it. */
-  readonly spare: DurationMs;
-  /** Of the spare time, for its operator to stop. */
-  readonly grace: DurationMs;
-  /** Before the spare time, for it to hand on what it has done. */
-  readonly saving: DurationMs;
-}
-
-/** The limit of an attempt that begins now in an environment that ends at `endsAt`, if it ever does. */
-export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimit | undefined {
-  if (endsAt === undefined) return undefined;
-  const share = elapsedMs(now, endsAt) * spareShare;
-  const spare = Math.min(spareMs, share);
-  return {
-    endsAt,
-    spare: durationMs(spare),
-    grace: durationMs(Math.min(graceMs, spare / 2)),
-    saving: durationMs(Math.min(savingMs, share)),
-  };
-}
-
-/** Of an attempt without a limit. */
-export const usualGrace = durationMs(graceMs);
 
 /** How long an operator may take to stop. */
 export interface Grace {
@@ -94,15 +59,14 @@ export function startTimeLimit(
 ): { stop(): void } {
   const stopped = new AbortController();
   if (limit === undefined) return { stop: () => undefined };
-  const workMs = durationMs(elapsedMs(clock.now(), limit.endsAt) - limit.spare);
+  const workMs = durationMs(workLeftMs(limit, clock.now()));
   void clock.sleep(workMs, stopped.signal).then(() => {
     if (stopped.signal.aborted) return;
     if (elapsedMs(clock.now(), limit.endsAt) < (1 - lateShare) * limit.spare) {
       onEnd(new PlaceTakenError('its environment stood still until its time was up'));
       return;
     }
-    const inSeconds = `${String(Math.round(limit.spare / 100) / 10)} s`;
-    onEnd(new OutOfTimeError(`it stopped itself ${inSeconds} before its environment's time was up`));
+    onEnd(new OutOfTimeError(stoppedItself(limit)));
   });
   return {
     stop: () => {
@@ -122,9 +86,9 @@ export function startNotice(
 ): { stop(): void } {
   const stopped = new AbortController();
   if (limit === undefined) return { stop: () => undefined };
-  const { endsAt, spare, saving } = limit;
-  void clock.sleep(durationMs(elapsedMs(clock.now(), endsAt) - spare - saving), stopped.signal).then(() => {
-    const left = elapsedMs(clock.now(), endsAt) - spare;
+  const { spare, saving } = limit;
+  void clock.sleep(durationMs(workLeftMs(limit, clock.now()) - saving), stopped.signal).then(() => {
+    const left = workLeftMs(limit, clock.now());
     if (stopped.signal.aborted || left <= 0) return;
     const inSeconds = `${String(Math.round((left + spare) / 100) / 10)} s`;
     const message = `it left its task ${inSeconds} before its environment's time was up, in which it would not have been done`;

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
 import { durationMs, epochMs, later } from '../../../src/contracts/units.ts';
-import { graceOf, startTimeLimit, timeLimitOf } from '../../../src/worker/time-limit.ts';
+import { timeLimitOf } from '../../../src/core/model/time-limit.ts';
+import { graceOf, startTimeLimit } from '../../../src/worker/time-limit.ts';
 import { latin1 } from '../../support/worker-fixtures.ts';
 import { WorkerOfTest } from '../../support/worker-stage.ts';
 
