@@ -38,14 +38,14 @@ drawn for their task's input. Of drawn slowdowns 15 % is the node's, 19 % that o
 as Hadoop's hosts had it (shares of the variance of normal scores). How a stage gets through its input is drawn: evenly, all of it early, or slowly at first.
   --host lambda   what production runs on: one attempt an environment, which nobody chooses; cold starts, warm
                   environments, Lambda's queue and pace; orders that a worker reads when it is time to; reports at the
-                  workers' own times; looks between ticks. Starts (30 to 80 ms warm, 0.3 to 1.5 s cold) and writes to
-                  S3 (about 70 ms) are assumed.
+                  workers' own times; looks between ticks. An invocation ends after 15 minutes: its task begins anew on
+                  Fargate, which is beside it, and others that will take too long begin there. Starts (30 to 80 ms
+                  warm, 0.3 to 1.5 s cold) and writes to S3 (about 70 ms) are assumed.
   --host fargate  a task on Fargate for each worker, in one of three zones: RunTask's pace, half a minute to a minute
                   until one works (assumed), and StopTask for those that are given up; all else as on Lambda.
   --host hadoop   the papers' clusters: fixed nodes, ends known and kills done at once, reports each tenth of a task.
-Not simulated: that Lambda ends an invocation after 15 minutes (tasks that take longer run to their end there, where
-production moves them to Fargate), what readers do to each other's bandwidth, failures, and where times are recorded, what nodes make of
-later attempts.
+Not simulated: that a task hands on what it has done when its invocation ends, what readers do to each other's bandwidth,
+failures, and where times are recorded, what nodes make of later attempts.
 
 Exit codes: 0 done, 1 a job failed or came out otherwise, 2 bad usage or input, 3 service unavailable.`;
 

@@ -89,7 +89,7 @@ async function runOf(
 interface TraceRuns {
   readonly name: TraceName;
   readonly samples: readonly Sample[];
-  /** Share of the samples' work in tasks that Lambda would not let end, in percent; this Lambda does. */
+  /** Share of the samples' work in tasks that Lambda does not let end, which goes to Fargate, in percent. */
   readonly beyondLambdaPct: number;
   /** By scheme, a run of each seed. */
   readonly runs: ReadonlyMap<Scheme, readonly SimulationMetrics[]>;
@@ -222,8 +222,10 @@ async function run(input: ExperimentInput): Promise<Findings> {
  * Jobs of every public trace on a simulated Lambda, under every policy, beside two references: a perfect detector of
  * stragglers, and the same jobs without any. Whole jobs are sampled, another sample for each seed; slots are shared
  * fairly; each stage gets through its input by a shape of its own; dollars are those of the one table of prices, for
- * workers, records, storage and invocations. This Lambda ends nothing after 15 minutes: each row says how much of the work lies in
- * tasks that are longer, which production moves to Fargate.
+ * workers, records, storage and invocations. Lambda ends what takes longer than 15 minutes, and Fargate is beside it, under every
+ * scheme: each row says how much of the work lies in tasks that are longer. They go to Fargate as in production, once they have
+ * run out of time or their stage foretells it, and begin anew there: of the operators of traces nobody knows whether what they have
+ * done can be handed on.
  *
  * Source: none; the traces are public.
  */

@@ -1,6 +1,7 @@
 import type { PolicyName } from '../contracts/policy-names.ts';
 import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
+import { longestInvocationMs } from '../sim/cluster-scenario.ts';
 import { type Host, type HostProfileName, hostOf } from '../sim/host-profiles.ts';
 import type { ScenarioInput } from '../sim/scenario.ts';
 import { withPoissonArrivals } from '../traces/generators/arrivals.ts';
@@ -57,9 +58,6 @@ function totalWorkMs(jobs: readonly TimedJob[]): number {
     for (const { tasks } of stages) for (const task of tasks) workMs += task.workMs;
   return workMs;
 }
-
-/** Lambda ends an invocation after so long. Source: AWS's limits. */
-const longestInvocationMs = 900_000;
 
 const timedJob = (job: TraceJob, format: TraceFormat): TimedJob =>
   withWork(job, format === 'spark' ? SPARK_2014_RATES : HADOOP_2009_RATES);

@@ -116,7 +116,8 @@ function clairvoyantTimes(job: SimJob, scenario: Scenario, speeds: readonly numb
 /**
  * For each job of a run of `scenario` with `seed`, in the order of the run: what it would take alone on the whole
  * cluster for one who knows the true length of every attempt and picks the best of each task. Start-up, network,
- * faults and spells cost nothing here, so the bound holds with them too; it needs nodes that keep their speed
+ * faults, spells and Lambda's limit of time (it knows what goes to Fargate) cost nothing here, so the bound holds with them too; it
+ * needs nodes that keep their speed
  * (elastic ones draw a new one with each environment).
  */
 export function clairvoyantTimesOf(scenario: Scenario, seed: string): ClairvoyantTimes[] {

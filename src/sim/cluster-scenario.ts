@@ -2,6 +2,11 @@ import * as z from 'zod';
 import { aboveZeroSchema, distributionSchema } from './distribution.ts';
 import { atLeastZero, name, probability, type Refuse } from './scenario-parts.ts';
 
+/** Lambda ends an invocation after so long. Source: AWS's limits. */
+export const longestInvocationMs = 900_000;
+
+const throttleSchema = z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) });
+
 /** Spells of loss, each place its own: `share` of what lies there as one begins, or is written meanwhile, at even moments of it. */
 const lossSchema = z.strictObject({
   everyMs: distributionSchema,
@@ -134,7 +139,15 @@ export const clusterSchema = z.strictObject({
   /** How long a task on Fargate still runs that is stopped, since it was given up; where nothing is said it works on, as on Lambda. */
   fargateStopMs: distributionSchema.exactOptional(),
   /** Launches beyond this rate are refused for the moment. */
-  throttle: z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) }).optional(),
+  throttle: throttleSchema.optional(),
+  /** The same for launches on Fargate alone, whose service has a rate of its own; where nothing is said, all share one. */
+  fargateThrottle: throttleSchema.exactOptional(),
+  /**
+   * Lambda ends an invocation after so long: shortly before, an attempt there stops itself as production's worker does, and hands
+   * nothing on. Where Fargate is beside it (`fargateStartMs`), the task goes on there, as do others that would take too long; else
+   * its job fails. Without limit where nothing is said.
+   */
+  lambdaMs: z.int().min(1_000).max(longestInvocationMs).exactOptional(),
 });
 
 export type ClusterScenario = z.output<typeof clusterSchema>;

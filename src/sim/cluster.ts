@@ -26,7 +26,13 @@ import {
   type SimStage,
   taskOfJob,
 } from './sim-job.ts';
-import { type Assignment, type Ending, SimWorker, type WorkerHost } from './sim-worker.ts';
+import {
+  type Assignment,
+  type Ending,
+  type LeftOfAttempt,
+  SimWorker,
+  type WorkerHost,
+} from './sim-worker.ts';
 
 export interface ClusterParts {
   readonly scenario: Scenario;
@@ -227,10 +233,10 @@ export class Cluster implements WorkerHost {
     for (const worker of this.workers.get(keyOf(jobId, attemptId)) ?? []) worker.reports.ordered();
   }
 
-  /** How long an attempt will still take as it goes now; undefined while no worker has it. */
-  leftMs(jobId: JobId, attemptId: AttemptId): number | undefined {
-    const lefts = (this.workers.get(keyOf(jobId, attemptId)) ?? []).map((worker) => worker.leftMs());
-    return lefts.length === 0 ? undefined : lefts.reduce((least, each) => Math.min(least, each));
+  /** How long an attempt will still run as it goes now; undefined while no worker has it. */
+  leftOf(jobId: JobId, attemptId: AttemptId): LeftOfAttempt | undefined {
+    const lefts = (this.workers.get(keyOf(jobId, attemptId)) ?? []).map((worker) => worker.left());
+    return lefts.length < 2 ? lefts[0] : lefts.reduce((a, b) => (b.ms < a.ms ? b : a));
   }
 
   /** What a new attempt would take to start in the mean: on an environment that is warm, as long as one is free. */
@@ -317,10 +323,10 @@ export class Cluster implements WorkerHost {
     if (started === undefined) return false;
     const { request, isRider } = started;
     const goesOn = ending === 'won' || ending === 'kept' || (isRider && ending === 'refused');
-    const [rider, ...next] = request.payload.next ?? [];
-    if (!goesOn || rider === undefined) return false;
+    const { next: [rider, ...next] = [], nextTakesMs = 0 } = request.payload;
+    if (!goesOn || rider === undefined || !worker.hasTimeFor(nextTakesMs)) return false;
     const payload = { ...request.payload, copies: undefined, ...rider, next };
-    this.startWorker({ ...request, payload }, { node: worker.node, isCold: false }, true);
+    this.startWorker({ ...request, payload }, { node: worker.node, isCold: false }, worker);
     return true;
   }
 
@@ -331,7 +337,7 @@ export class Cluster implements WorkerHost {
     this.pool.release(node, isGone ? -1 : node.group.elastic ? this.now() + keepWarmMs : Infinity);
   }
 
-  private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot, isRider = false): void {
+  private startWorker(request: LaunchRequest, { node, isCold }: TakenSlot, before?: SimWorker): void {
     const { jobId, attemptId, copies, inputs, replaces, keepOutput = false, avoid } = request.payload;
     const job = this.parts.jobs.get(jobId);
     invariant(job !== undefined, 'a launch for no job', { jobId });
@@ -351,6 +357,7 @@ export class Cluster implements WorkerHost {
       task,
       attemptId,
       kind,
+      rideEndsAt: before?.endsAt,
       draw,
       avoid,
       reads,
@@ -361,8 +368,8 @@ export class Cluster implements WorkerHost {
     const key = keyOf(jobId, attemptId);
     this.workers.set(key, [...(this.workers.get(key) ?? []), worker]);
     this.count(assignment, 1);
-    this.startedWith.set(worker, { request, isRider });
-    worker.start(isRider ? 0 : this.startMs(kind, isCold, rng));
+    this.startedWith.set(worker, { request, isRider: before !== undefined });
+    worker.start(before === undefined ? this.startMs(kind, isCold, rng) : 0);
   }
 
   private count({ job: { id: jobId }, kind }: Assignment, by: 1 | -1): void {

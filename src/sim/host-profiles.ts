@@ -1,4 +1,5 @@
 import type { Worker } from '../contracts/job-spec.ts';
+import { longestInvocationMs } from './cluster-scenario.ts';
 import type { Distribution } from './distribution.ts';
 import type { ScenarioInput } from './scenario.ts';
 
@@ -28,11 +29,25 @@ const hadoopTickMs = (typicalMs: number): number =>
   Math.round(Math.min(10_000, Math.max(1_000, typicalMs / 20)));
 
 /**
+ * Tasks on Fargate, wherever they run: RunTask starts 20 of them a second for long, and 100 at once; `StopTask` ends a worker
+ * that was given up.
+ *
+ * Source: AWS's limits; that a task starts within a minute, and stops within seconds of its SIGTERM, is assumed, since
+ * nothing was measured on AWS.
+ */
+const tasksOfFargate = {
+  fargateStartMs: { kind: 'uniform', min: 30_000, max: 60_000 },
+  fargateStopMs: { kind: 'uniform', min: 500, max: 3_000 },
+} as const;
+const runTaskPace = { launchesPerS: 20, burst: 100 };
+const fargateLeaseMs = 600_000;
+
+/**
  * As production is deployed: an attempt takes an environment, which nobody chooses; a launch is an event in Lambda's
  * queue, and waits there unseen while all environments are busy; environments come at Lambda's pace, begin cold and stay
  * warm for five minutes; nobody stops an invocation, which reads its orders when it is time to; workers report as
- * production's do, and the scheduler looks for ends between its ticks. But no invocation is ended after 15 minutes, as Lambda
- * does: tasks that take longer, which production moves to Fargate, run to their end.
+ * production's do, and the scheduler looks for ends between its ticks. An invocation is ended after 15 minutes, and Fargate is
+ * beside it: tasks go there that take longer, as in production, and each takes one of the slots that all share.
  *
  * Source: AWS's limits. What a start and a write to S3 take is assumed, since nothing was measured on AWS: 30 to 80 ms
  * where an environment is warm, 0.3 to 1.5 s where it is not, and about 70 ms for the object that an attempt writes.
@@ -46,31 +61,34 @@ const lambda = (slots: number): Host => ({
     cold: { startMs: { kind: 'uniform', min: 300, max: 1_500 } },
     queue: { eventAgeMs: 900_000 },
     throttle: { launchesPerS: 1_000, burst: 1_000 },
+    lambdaMs: longestInvocationMs,
+    ...tasksOfFargate,
+    fargateThrottle: runTaskPace,
   },
-  scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: 900_000 },
+  scheduler: {
+    tickMs: 1_000,
+    cancel: 'cooperative',
+    claimLeaseMs: 900_000,
+    fargateClaimLeaseMs: fargateLeaseMs,
+  },
   reports: { everyMs: 10_000, cadence: 'worker' },
   wrapUpMs: writesToS3,
   worker: onLambda,
 });
 
 /**
- * As production runs stages on Fargate: a worker is a task that starts for it, in any of three zones, and ends with it;
- * RunTask starts 20 of them a second for long, and 100 at once; `StopTask` ends a worker that was given up.
- * All else as on Lambda, but for its queue and its warm environments.
- *
- * Source: AWS's limits; that a task starts within a minute, and stops within seconds of its SIGTERM, is assumed, since
- * nothing was measured on AWS.
+ * As production runs stages on Fargate: a worker is a task that starts for it, in any of three zones, and ends with it.
+ * All else as on Lambda, but for its queue, its warm environments and its limit of time.
  */
 const fargate = (slots: number): Host => ({
   cluster: {
     nodes: [{ count: slots, elastic: true }],
     choosesNodes: false,
     zones: [{ name: 'zone-a' }, { name: 'zone-b' }, { name: 'zone-c' }],
-    fargateStartMs: { kind: 'uniform', min: 30_000, max: 60_000 },
-    fargateStopMs: { kind: 'uniform', min: 500, max: 3_000 },
-    throttle: { launchesPerS: 20, burst: 100 },
+    ...tasksOfFargate,
+    throttle: runTaskPace,
   },
-  scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: 600_000 },
+  scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: fargateLeaseMs },
   reports: { everyMs: 10_000, cadence: 'worker' },
   wrapUpMs: writesToS3,
   worker: { kind: 'fargate', size: 'medium' },

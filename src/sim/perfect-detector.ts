@@ -1,10 +1,15 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
-import type { AttemptView } from '../core/model/job-view.ts';
+import { epochMs, later } from '../contracts/units.ts';
+import type { AttemptView, StageView, TaskView } from '../core/model/job-view.ts';
+import type { TickConfig } from '../core/model/tick-config.ts';
+import { timeLimitOf, workLeftMs } from '../core/model/time-limit.ts';
+import { fitWorker } from '../core/policy/fit-workers.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask } from '../core/policy/policy-set.ts';
 import { mean } from '../lib/quantiles.ts';
 import { meanOf } from './distribution.ts';
 import type { SimJob, SimStage } from './sim-job.ts';
+import type { LeftOfAttempt } from './sim-worker.ts';
 
 /**
  * What an attempt of each task of a stage takes in the mean, from the beginning of its work to the end of its writing. Its work:
@@ -28,29 +33,70 @@ function workMsOf(stage: SimStage): readonly number[] {
   return stage.tasks.map(({ workMs }) => workMs * usual);
 }
 
-type LeftOf = (attemptId: AttemptId) => number | undefined;
-
 /** What a detector knows of the machines. */
 export interface KnownMachines {
-  /** How long a running attempt will still take; undefined where nobody has it. */
-  readonly leftMs: LeftOf;
+  /** How long a running attempt will still run; undefined where nobody has it. */
+  readonly left: (attemptId: AttemptId) => LeftOfAttempt | undefined;
   /** What an attempt that is launched now takes to start in the mean. */
   readonly startMs: (kind: Worker['kind']) => number;
+  /** By what the scheduler chooses workers: so it does for this one's attempts. */
+  readonly terms: Pick<TickConfig, 'hasFargate' | 'lambdaMs'>;
 }
 
-/** Copies of a task that somebody has, with how long each will still take, the one that ends first in front. */
-function endsOf({ copies }: RunningTask, leftMs: LeftOf): { attempt: AttemptView; ms: number }[] {
+/** How long an attempt may work on Lambda that has an invocation to itself. */
+function mostOnLambda({ lambdaMs }: KnownMachines['terms']): number {
+  const begin = epochMs(0);
+  const limit = timeLimitOf(lambdaMs === undefined ? undefined : later(begin, lambdaMs), begin);
+  return limit === undefined ? Infinity : workLeftMs(limit, begin);
+}
+
+/** When tasks of one job would be done by this attempt of theirs or that, in the mean. */
+class DoneTimes {
+  readonly #machines: KnownMachines;
+  readonly #lambdaMs: number;
+
+  constructor(machines: KnownMachines) {
+    this.#machines = machines;
+    this.#lambdaMs = mostOnLambda(machines.terms);
+  }
+
+  /** By one that is launched now, where its work takes `workMs`: on the worker that the scheduler gives it. */
+  byNew(stage: StageView, task: TaskView, workMs: number): number {
+    const { startMs, terms } = this.#machines;
+    const { kind } = fitWorker(stage, task, terms, undefined).worker;
+    const runsOut = kind === 'lambda' && workMs > this.#lambdaMs;
+    return startMs(kind) + (runsOut ? this.#lambdaMs + this.#anew(workMs) : workMs);
+  }
+
+  /** By one that runs; one that will run out of Lambda's time leaves its task to another on Fargate. */
+  byRunning({ id }: AttemptView, workMs: number): number | undefined {
+    const left = this.#machines.left(id);
+    return left === undefined || !left.runsOut ? left?.ms : left.ms + this.#anew(workMs);
+  }
+
+  #anew(workMs: number): number {
+    return this.#machines.startMs('fargate') + workMs;
+  }
+}
+
+/** Copies of a task that somebody has, with when it would be done by each, the first in front. */
+function endsOf(
+  { copies }: RunningTask,
+  workMs: number,
+  done: DoneTimes,
+): { attempt: AttemptView; ms: number }[] {
   const known = copies.flatMap((attempt) => {
-    const ms = leftMs(attempt.id);
+    const ms = done.byRunning(attempt, workMs);
     return ms === undefined ? [] : [{ attempt, ms }];
   });
   return known.sort((a, b) => a.ms - b.ms || a.attempt.number - b.attempt.number);
 }
 
-function proposalsFor(running: RunningTask, expectedMs: number, leftMs: LeftOf): Proposal[] {
+function proposalsFor(stage: StageView, running: RunningTask, workMs: number, done: DoneTimes): Proposal[] {
   const { task } = running;
-  const [first, ...others] = endsOf(running, leftMs);
+  const [first, ...others] = endsOf(running, workMs, done);
   if (first === undefined) return [];
+  const expectedMs = done.byNew(stage, task, workMs);
   const facts = { remMs: Math.round(first.ms), newMs: Math.round(expectedMs) };
   if (others.length > 0) {
     return others.map(({ attempt, ms }): Proposal => {
@@ -65,19 +111,21 @@ function proposalsFor(running: RunningTask, expectedMs: number, leftMs: LeftOf):
 /**
  * Knows when each running attempt would end, and of those to come what they take in the mean, their start and the writing of
  * their output with it: it starts a copy as soon as a new one may be expected to end sooner, knows when that will end once it runs, and stops the one that ends last. What a policy could
- * reach at the most by telling stragglers sooner and better; luck is nobody's.
+ * reach at the most by telling stragglers sooner and better; luck is nobody's, and what outlasts Lambda goes to Fargate by the
+ * scheduler's own rule, as under every policy.
  */
-export function perfectDetector(job: SimJob, { leftMs, startMs }: KnownMachines): PolicySet {
+export function perfectDetector(job: SimJob, machines: KnownMachines): PolicySet {
   const expected = job.stages.map(expectedMsOf);
-  const kinds = job.stages.map(({ scenario }) => (scenario.worker ?? job.scenario.worker).kind);
+  const done = new DoneTimes(machines);
   return {
     name: 'perfect',
     launchOrder: 'largest-first',
     propose: ({ runs }: PolicyView) =>
-      runs.flatMap(({ stage, tasks }) => {
-        const startsInMs = startMs(kinds[stage.index] ?? job.scenario.worker.kind);
-        const newMs = (task: number): number => startsInMs + (expected[stage.index]?.[task] ?? Infinity);
-        return tasks.flatMap((running) => proposalsFor(running, newMs(running.task.index), leftMs));
-      }),
+      runs.flatMap(({ stage, tasks }) =>
+        tasks.flatMap((running) => {
+          const workMs = expected[stage.index]?.[running.task.index] ?? Infinity;
+          return proposalsFor(stage, running, workMs, done);
+        }),
+      ),
   };
 }

@@ -49,6 +49,8 @@ const schedulerSchema = z.strictObject({
   wakeAfterMs: z.int().min(0).default(0),
   leaseMs: z.int().min(1).default(30_000),
   claimLeaseMs: z.int().min(1).default(60_000),
+  /** The same on Fargate, where tasks take longer to start; where nothing is said, as long. */
+  fargateClaimLeaseMs: z.int().min(1).exactOptional(),
   /** A scheduler serves a job for so long, then hands it to the next, which knows what records tell. Absent: to the end. */
   handOverMs: z.int().min(1).exactOptional(),
   /** Whether a cancelled attempt learns it with its next report, or stops at once. */

@@ -16,14 +16,18 @@ export interface SimLauncherParts {
   readonly stopTask: (node: string) => void;
 }
 
+const pacerOf = (throttle: Scenario['cluster']['throttle']): Pacer | undefined =>
+  throttle && new Pacer({ events: throttle.launchesPerS, perMs: 1_000, burst: throttle.burst });
+
 /** Hands launches to the simulated cluster: throttled beyond its rate and where no slot is free. */
 export class SimLauncher implements Launcher {
   readonly nodes: () => NodeTerms;
   private readonly deliver: Deliver;
   private readonly stopTask: (node: string) => void;
   private readonly now: () => number;
-  private readonly throttle: Pacer | undefined;
-  private readonly rate: ApiRate | undefined;
+  private readonly throttles: Readonly<Record<Worker['kind'], Pacer | undefined>>;
+  /** How fast Fargate takes launches; undefined where that is without limit. */
+  private readonly fargateRate: ApiRate | undefined;
   private readonly hasQueue: boolean;
   private readonly takesPacks: boolean;
   private readonly zoneNames: readonly string[];
@@ -34,20 +38,23 @@ export class SimLauncher implements Launcher {
     this.deliver = deliver;
     this.stopTask = stopTask;
     this.now = now;
-    const { throttle, queue, zones } = scenario.cluster;
+    const { throttle, fargateThrottle, queue, zones } = scenario.cluster;
     this.zoneNames = zones.map(({ name }) => name);
     this.hasQueue = queue !== undefined;
     // Where slots are handed over at once each attempt is launched by itself, as in the papers.
     this.takesPacks = scenario.scheduler.packs && !scenario.scheduler.wakeOnEnd;
-    if (throttle === undefined) return;
-    const { launchesPerS: perS, burst } = throttle;
-    this.throttle = new Pacer({ events: perS, perMs: 1_000, burst });
-    this.rate = { perS, burst };
+    const shared = pacerOf(throttle);
+    const ownThrottle = fargateThrottle ?? throttle;
+    this.throttles = {
+      lambda: shared,
+      fargate: fargateThrottle === undefined ? shared : pacerOf(fargateThrottle),
+    };
+    this.fargateRate = ownThrottle && { perS: ownThrottle.launchesPerS, burst: ownThrottle.burst };
   }
 
   /** What is accepted for Lambda waits in its queue where the scenario has one; else there is a slot for it. */
   terms(kind: Worker['kind']): LaunchTerms {
-    const rate = kind === 'fargate' ? this.rate : undefined;
+    const rate = kind === 'fargate' ? this.fargateRate : undefined;
     return {
       waits: this.hasQueue && kind === 'lambda',
       takesPacks: this.takesPacks,
@@ -76,12 +83,13 @@ export class SimLauncher implements Launcher {
 
   private launchOne(request: LaunchRequest): LaunchOutcome {
     const { attemptId } = request.payload;
-    if (this.throttle !== undefined && this.throttle.waitMs(this.now()) > 0) {
+    const throttle = this.throttles[request.kind];
+    if (throttle !== undefined && throttle.waitMs(this.now()) > 0) {
       return { attemptId, outcome: 'throttled', message: 'too many launches' };
     }
     if (this.deliver(request) === 'full')
       return { attemptId, outcome: 'throttled', message: 'no slot is free' };
-    this.throttle?.take(this.now());
+    throttle?.take(this.now());
     const { jobId } = request.payload;
     this.made.set(jobId, this.invocationsOf(jobId) + 1);
     return { attemptId, outcome: 'accepted' };

@@ -3,7 +3,15 @@ import type { Worker } from '../contracts/job-spec.ts';
 import type { AttemptPayload } from '../contracts/payloads.ts';
 import type { Phase, Progress } from '../contracts/progress.ts';
 import type { Failure, TaskResult } from '../contracts/records.ts';
-import { type DurationMs, type EpochMs, epochMs } from '../contracts/units.ts';
+import { type DurationMs, durationMs, type EpochMs, epochMs, later } from '../contracts/units.ts';
+import {
+  hasTimeFor,
+  outOfTime,
+  stoppedItself,
+  type TimeLimit,
+  timeLimitOf,
+  workLeftMs,
+} from '../core/model/time-limit.ts';
 import type { Rng } from '../lib/rng.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import { AttemptProgress } from './attempt-progress.ts';
@@ -47,6 +55,8 @@ export interface Assignment {
   readonly attemptId: AttemptId;
   /** What it runs on. */
   readonly kind: Worker['kind'];
+  /** When its environment ends, in which others of its launch ran before it; undefined of the first, or where none ends. */
+  readonly rideEndsAt: EpochMs | undefined;
   readonly draw: AttemptDraw;
   /** The nodes on which it is to be declined, as its launch says. */
   readonly avoid: AttemptPayload['avoid'];
@@ -58,6 +68,12 @@ export interface Assignment {
   readonly replaces: AttemptId | undefined;
 }
 
+/** How long an attempt will still run, and whether it stops itself then for want of time. */
+export interface LeftOfAttempt {
+  readonly ms: number;
+  readonly runsOut: boolean;
+}
+
 /** One delivery of an attempt to a slot of a node: claim, read, work, wrap up, commit; reports in between. */
 export class SimWorker implements NodeLoad {
   readonly host: WorkerHost;
@@ -65,6 +81,8 @@ export class SimWorker implements NodeLoad {
   readonly node: SimNode;
   readonly takenAt: EpochMs;
   claimedAt: EpochMs | undefined;
+  /** When its environment ends, once that is known; undefined where it never does. */
+  endsAt: EpochMs | undefined;
   isOver = false;
   readonly reports: Reports;
   private readonly rng: Rng;
@@ -73,6 +91,8 @@ export class SimWorker implements NodeLoad {
   private readonly progress: AttemptProgress;
   private atGoal: () => void | Promise<void> = () => undefined;
   private next: SimEvent | undefined;
+  private limit: TimeLimit | undefined;
+  private timeUp: SimEvent | undefined;
 
   constructor(host: WorkerHost, assignment: Assignment, node: SimNode, rng: Rng) {
     this.host = host;
@@ -82,6 +102,7 @@ export class SimWorker implements NodeLoad {
     this.space = { jobId: assignment.job.id, shards: 1 };
     this.transfers = new AttemptTransfers(host.network, host.now);
     this.takenAt = host.now();
+    this.endsAt = assignment.rideEndsAt;
     const { stage, task, draw } = assignment;
     this.progress = new AttemptProgress({
       ...{ stage, task, draw, transfers: this.transfers, now: host.now },
@@ -132,8 +153,20 @@ export class SimWorker implements NodeLoad {
     this.reports.moved();
   }
 
-  /** How long it will still take, if it goes on as it does now; what it has not begun to write takes no time. */
-  leftMs(): number {
+  /** How long it will still take, if it goes on as it does now and as far as its environment lets it. */
+  left(): LeftOfAttempt {
+    const ms = this.workLeftMs();
+    const now = this.host.now();
+    // Its invocation begins when it has started.
+    const begunAt = this.claimedAt ?? Math.max(now, this.next?.at ?? now);
+    const endsAt = this.endsAt ?? this.endOfInvocation(epochMs(begunAt));
+    const limit = this.limit ?? timeLimitOf(endsAt, epochMs(begunAt));
+    const stopsInMs = limit === undefined ? Infinity : workLeftMs(limit, now);
+    return { ms: Math.min(ms, stopsInMs), runsOut: ms > stopsInMs };
+  }
+
+  /** The same without an end; what it has not begun to write takes no time. */
+  private workLeftMs(): number {
     this.settle();
     const { draw } = this.assignment;
     const speed = this.host.pool.speedOf(this.node);
@@ -159,6 +192,8 @@ export class SimWorker implements NodeLoad {
     const { avoid } = this.assignment;
     if (avoid?.nodes.includes(place.node) === true) return this.decline(place.node, avoid.holdMs);
     const now = this.host.now();
+    this.endsAt ??= this.endOfInvocation(now);
+    this.limit = timeLimitOf(this.endsAt, now);
     const { attemptId } = this.assignment;
     const told = await this.host.store.claim(this.space, attemptId, place, now, this.reports.firstMs);
     if (told === 'refused') {
@@ -167,8 +202,30 @@ export class SimWorker implements NodeLoad {
     }
     this.claimedAt = now;
     this.reports.begin();
+    if (this.limit !== undefined)
+      this.timeUp = this.plan(workLeftMs(this.limit, now), 'out-of-time', () => this.stopInTime());
     this.progress.enter('read');
     await this.read();
+  }
+
+  /** When an invocation that begins now is ended; a task on Fargate is not. */
+  private endOfInvocation(now: EpochMs): EpochMs | undefined {
+    const { lambdaMs } = this.host.scenario.cluster;
+    if (this.assignment.kind === 'fargate' || lambdaMs === undefined) return undefined;
+    return later(now, durationMs(lambdaMs));
+  }
+
+  /** Whether its environment has the time for one more attempt that takes so long. */
+  hasTimeFor(takesMs: number): boolean {
+    return hasTimeFor(this.endsAt, this.host.now(), takesMs);
+  }
+
+  /** As production's worker does that cannot hand on what it has done. */
+  private async stopInTime(): Promise<void> {
+    if (this.limit === undefined) return;
+    const stopped = { isUsed: this.assignment.rideEndsAt !== undefined, mayPass: false };
+    await this.end('failed', outOfTime(stoppedItself(this.limit), stopped));
+    this.leave('failed');
   }
 
   /** As production's worker does: it keeps its node busy for a while, so that it is not handed the same again. */
@@ -279,6 +336,7 @@ export class SimWorker implements NodeLoad {
     if (this.isOver) return;
     this.isOver = true;
     cancelEvent(this.next);
+    cancelEvent(this.timeUp);
     this.reports.stop();
     this.transfers.stop();
     this.node.loads.delete(this);

@@ -105,6 +105,19 @@ function storageOf({ cluster: { nodes, zones } }: Scenario): StorageTier {
 const slotsOf = ({ scenario, pool }: Cluster): number =>
   Math.min(pool.totalSlots, scenario.scheduler.totalSlots ?? Infinity);
 
+/** What the scheduler is told of the workers, as production's is by its deployment. */
+function workerTerms({
+  cluster: { fargateStartMs, lambdaMs },
+  scheduler: { fargateClaimLeaseMs },
+}: Scenario): Pick<SchedulerDeps['config'], 'hasFargate' | 'lambdaMs' | 'fargateClaimLeaseMs'> {
+  if (fargateStartMs === undefined) return {};
+  return {
+    hasFargate: true,
+    ...(lambdaMs === undefined ? {} : { lambdaMs: durationMs(lambdaMs) }),
+    ...(fargateClaimLeaseMs === undefined ? {} : { fargateClaimLeaseMs: durationMs(fargateClaimLeaseMs) }),
+  };
+}
+
 /** The settings by which production's scheduler runs in the scenario. */
 function schedulerDeps(
   { scheduler, reports }: Scenario,
@@ -143,6 +156,7 @@ function schedulerDeps(
       heartbeatMs: durationMs(reports.everyMs),
       leaseMs: durationMs(scheduler.leaseMs),
       claimLeaseMs: durationMs(scheduler.claimLeaseMs),
+      ...workerTerms(cluster.scenario),
       totalSlots: slotsOf(cluster),
       storage: storageOf(cluster.scenario),
       summaryEveryMs: neverMs,
@@ -193,8 +207,9 @@ const detectorIn =
     const job = jobs.get(jobId);
     invariant(job !== undefined, 'a plan of no job', { jobId });
     return perfectDetector(job, {
-      leftMs: (attemptId) => cluster.leftMs(jobId, attemptId),
+      left: (attemptId) => cluster.leftOf(jobId, attemptId),
       startMs: (kind) => cluster.usualStartMs(kind),
+      terms: workerTerms(cluster.scenario),
     });
   };
 

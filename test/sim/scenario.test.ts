@@ -44,6 +44,11 @@ it.each([
     job(stage('map', { upstream: ['reduce'] }), stage('reduce')),
     'jobs[0].stages[0].upstream',
   ],
+  [
+    'a longer limit than Lambda has',
+    { ...smallest, cluster: { nodes: [{ count: 1 }], lambdaMs: 900_001 } },
+    'cluster.lambdaMs',
+  ],
   ['two stages of one name', job(stage('map'), stage('map')), 'jobs[0].stages[1].name'],
   [
     'links of zones beside those of nodes',
