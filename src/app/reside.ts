@@ -33,8 +33,8 @@ const mostHeirs = 5;
 const farPageJobs = 100;
 const farPageMs = durationMs(1_000);
 const mostFarPages = 15;
-/** Where a job has waited for longer its record says so. */
-const notedWaitMs = 5_000;
+/** A job that waits for no longer has a new token: no sign of life is due yet. */
+const freshMs = 5_000;
 
 const weightsOf = (home: ResidentHome): readonly number[] =>
   [...home.jobs.values()].map(({ job }) => job.weight);
@@ -91,9 +91,8 @@ async function adopt(deps: ResidentDeps, home: ResidentHome, view: RosterView, n
       return;
     }
     begin(deps, home, job);
-    if (elapsedMs(waitsSince(home, job), now) < notedWaitMs) continue;
-    await beat(deps, home, [job], now); // It may have come from one that was silent for long.
-    await deps.jobs.update(job.jobId, ['running'], { scheduledAt: now });
+    // It may have come from one that was silent for long.
+    if (elapsedMs(waitsSince(home, job), now) >= freshMs) await beat(deps, home, [job], now);
   }
 }
 

@@ -108,6 +108,8 @@ export interface Session extends RunningJob {
   learntWaitMs?: number;
   /** What the coordinator has counted for the job, by its record and since; absent where nobody counts. */
   coordination?: RequestTally;
+  /** When the job was taken on, as its record is told where it says that it waits; absent: it never said so. */
+  scheduledAt?: EpochMs;
   summarizedAt: EpochMs;
   lastSummary: string;
   /** Keys of records that cannot be read, as far as they were logged. */

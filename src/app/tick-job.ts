@@ -1,6 +1,6 @@
 import { JobFailedError } from '../contracts/errors.ts';
 import { type JobRecord, finalJobStates } from '../contracts/records.ts';
-import type { EpochMs } from '../contracts/units.ts';
+import { type EpochMs, epochMs } from '../contracts/units.ts';
 import { type TickDecision, decideTick } from '../core/decide-tick.ts';
 import { summarizeJob } from '../core/model/job-summary.ts';
 import { admitClones, clonesTaken, releaseEndedClones } from './admit-clones.ts';
@@ -44,6 +44,16 @@ const guaranteedSlots = (
 ): { guaranteedSlots?: number } =>
   share.guaranteed === undefined ? {} : { guaranteedSlots: ledger.admitted(jobId, 'guaranteed') };
 
+/**
+ * Notes that the job waits for no scheduler where its record says that it does. Looked for in each tick: whoever enlisted it
+ * says so perhaps only once it is served, and by a clock that may be ahead.
+ */
+function noteServed(session: Session, { waitingSince, scheduledAt }: JobRecord, now: EpochMs): void {
+  const known = Math.max(scheduledAt ?? 0, session.scheduledAt ?? 0);
+  if (waitingSince !== undefined && known < waitingSince)
+    session.scheduledAt = epochMs(Math.max(now, waitingSince));
+}
+
 async function writeSummary(
   deps: SchedulerDeps,
   session: Session,
@@ -57,6 +67,7 @@ async function writeSummary(
     ...summarizeJob(session.state, session.plan.stages, now, coordination, deps.prices),
     ...guaranteedSlots(deps, session),
     ...copiesMade(session.state),
+    ...(session.scheduledAt === undefined ? {} : { scheduledAt: session.scheduledAt }),
     ...(session.deadlineControl?.told === undefined ? {} : { forecast: session.deadlineControl.told }),
   };
   const { counters, ...others } = summary;
@@ -141,6 +152,7 @@ function keepForNext(session: Session, used: TickBudget, decided: TickDecision):
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   takeLaunches(deps, session, now);
+  noteServed(session, job, now);
   await keepLease(deps, session, now);
   await keepAccess(deps, session, job, now);
   const inbox = await readChanges(deps, session, now);

@@ -271,7 +271,7 @@ export interface JobRecord {
   /** When its execution was last seen to run by who asked about a job without a sign of life, and when first not to be there. */
   readonly seenAt?: EpochMs;
   readonly missingSince?: EpochMs;
-  /** When it asked for a scheduler and all were full; when one took it on at last. Absent: it did not wait. */
+  /** When it asked for a scheduler and all were full; when one took it on at last, never before it asked. Absent: it did not wait. */
   readonly waitingSince?: EpochMs;
   readonly scheduledAt?: EpochMs;
   /** When it was looked for what it had left, long after its end: there is nothing more to look for. */
