@@ -3,6 +3,7 @@ import type { PolicyName } from '../../contracts/policy-names.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import { decideTick } from '../decide-tick.ts';
 import type { Decision } from '../model/decision.ts';
+import { policySetOf } from '../policy/policy-sets.ts';
 import type { ReplayedTick } from './replay-journal.ts';
 
 /** A launch or an end that one policy decides on and the other does not. */
@@ -56,8 +57,10 @@ export class OtherPolicy {
   }
 
   readonly onTick = ({ epoch, tick, state, at, config, budget, rng, decided }: ReplayedTick): void => {
-    // Clones were admitted to the recorded policy: whether the other's would have been, nobody knows.
-    const terms = { ...budget, clones: [], clonesTaken: [] };
+    // Clones were admitted to the recorded policy, and whether the other's would have been, nobody knows. From the next tick on
+    // the job has those that were: one that makes clones as well is given them at this one, too.
+    const makesClones = policySetOf(this.policy).wishes !== undefined;
+    const terms = makesClones ? budget : { ...budget, clones: [], clonesTaken: [] };
     const other = decideTick(state, at, { ...config, policy: this.policy }, terms, rng);
     const [mine, its] = [toldOf(decided.decisions), toldOf(other.decisions)];
     const where = { epoch, tick, at };

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MemoryStragglerStatistics } from '../../../src/adapters/memory/memory-straggler-statistics.ts';
+import { listJournal } from '../../../src/app/list-journal.ts';
 import { planJob } from '../../../src/app/plan-job.ts';
 import { finishJob } from '../../../src/app/finish-job.ts';
+import { replayJob } from '../../../src/app/replay-job.ts';
 import { runScheduler } from '../../../src/app/run-scheduler.ts';
 import type { SchedulerDeps } from '../../../src/app/scheduler-deps.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
@@ -10,6 +12,7 @@ import type { JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import type { Decision, Refusal } from '../../../src/core/model/decision.ts';
+import { OtherPolicy } from '../../../src/core/replay/compare-policy.ts';
 import type { CapacityLedger } from '../../../src/app/capacity-ledger.ts';
 import { progress, ScriptedSystem } from '../../support/scripted-job.ts';
 
@@ -118,6 +121,23 @@ describe('a job that clones', () => {
         cloneSlots: 0,
       },
     });
+  });
+
+  it('is decided on by its own policy again as it was, and without clones by one that makes none', async () => {
+    await schedule({ ...withSlots(160), journals: system.journals });
+    const beside = async (policy: 'dolly' | 'outrider' | 'none') => {
+      const other = new OtherPolicy(policy);
+      await replayJob((cursor) => listJournal(system, jobId, { cursor }), other.onTick);
+      const { ticks, would, wouldNot } = other.comparison();
+      expect(ticks).toBeGreaterThan(0);
+      return [would, wouldNot].map((told) => told.map(({ attemptId, reason }) => `${attemptId} ${reason}`));
+    };
+    expect(await beside('dolly')).toEqual([[], []]);
+    expect(await beside('outrider')).toEqual([[], []]);
+    const clones = [...maps, ...reduces].map((task) => `${task}/1 clone`);
+    const [would, wouldNot] = await beside('none');
+    expect(would).toEqual([]);
+    expect(wouldNot).toEqual(clones);
   });
 
   it('writes the ledger only where that lowers the charge', async () => {
