@@ -32,4 +32,20 @@ describe('injections of several ends', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_200));
     expect(ends).toHaveLength(1);
   });
+
+  it('counts none that was told to stop before: another is interrupted for it', async () => {
+    const harm = injector('spot=1');
+    const { pid } = idler();
+    const asked: string[] = [];
+    const work = (place: string, hears: boolean) => ({
+      ...{ ...workOf(pid), place },
+      interrupt: () => asked.push(place) > 0 && hears,
+    });
+    harm.onWork(work('stopping', false));
+    await expect.poll(() => asked, patience).toEqual(['stopping']);
+    expect(harm.counts()).toMatchObject({ interrupted: 0 });
+    harm.onWork(work('working', true));
+    await expect.poll(() => asked, patience).toEqual(['stopping', 'working']);
+    expect(harm.counts()).toMatchObject({ interrupted: 1, places: { interrupted: ['working'] } });
+  });
 });
