@@ -115,6 +115,7 @@ async function openSession(
     lastSummary: '',
     unreadable: new Set(),
     toldRefusals: new Map(),
+    toldNodes: new Set(),
   };
   return session;
 }

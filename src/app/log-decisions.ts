@@ -4,6 +4,7 @@ import type { TickDecision } from '../core/decide-tick.ts';
 import { isLive } from '../core/model/job-view.ts';
 import type { Decision, LoseOutput, Refusal, TaskPlacement } from '../core/model/decision.ts';
 import { stageAt } from '../core/model/job-state.ts';
+import type { BlockedNode } from '../core/model/node-book.ts';
 import { taskWithOutput } from '../core/model/lost-outputs.ts';
 import type { Log } from '../ports/log.ts';
 import type { Session } from './scheduler-session.ts';
@@ -16,12 +17,16 @@ type Launch = Extract<Decision, { kind: 'launch' }>;
 /**
  * Tells the log, which people read, what a tick has decided and what it has refused, with the numbers that decided it. A
  * refusal is told once for each task and reason, since most are repeated with every tick; of a copy apart from what is owed.
+ *
+ * @param blocked - nodes of the book, of which is told why, once, as a launch names them.
  */
 export function logDecisions(
   log: Log,
   session: Session,
   { decisions, refusals }: Pick<TickDecision, 'decisions' | 'refusals'>,
+  blocked: readonly BlockedNode[] = [],
 ): void {
+  logAvoided(log, session, decisions, blocked);
   const first = decisions.filter(isFirstLaunch);
   for (const decision of decisions)
     if (first.length <= launchesTold || !isFirstLaunch(decision)) logDecision(log, session, decision);
@@ -31,6 +36,23 @@ export function logDecisions(
     logTogether(log, session, { event: 'launched-alone', of: again });
   }
   for (const refusal of refusals) logRefusal(log, session, refusal);
+}
+
+function logAvoided(
+  log: Log,
+  { jobId, toldNodes }: Session,
+  decisions: readonly Decision[],
+  blocked: readonly BlockedNode[],
+): void {
+  const untold = blocked.filter(({ node }) => !toldNodes.has(node));
+  if (untold.length === 0) return;
+  const named = new Set(decisions.flatMap((each) => (each.kind === 'launch' ? (each.avoidNodes ?? []) : [])));
+  for (const { node, reason, slowdown, attempts } of untold) {
+    if (!named.has(node) || toldNodes.size >= limits.refusalsTold) continue;
+    toldNodes.add(node);
+    // How slow one is on which nothing went well is made up.
+    log.info('node-avoided', { jobId, node, reason, ...(reason === 'slow' ? { slowdown } : {}), attempts });
+  }
 }
 
 const isFirstLaunch = (decision: Decision): decision is Launch =>

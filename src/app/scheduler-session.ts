@@ -116,4 +116,6 @@ export interface Session extends RunningJob {
   readonly unreadable: Set<string>;
   /** Why proposals for tasks were refused, as far as the log was told: by task, the reasons, of copies apart. */
   readonly toldRefusals: Map<string, Set<string>>;
+  /** Nodes of which the log was told why they are avoided. */
+  readonly toldNodes: Set<string>;
 }

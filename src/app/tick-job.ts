@@ -198,7 +198,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   if (await admitBackups(deps, session, now, decided)) decided = decide((used = terms()));
   keepForNext(session, used, decided);
   if (decided.decisions.length > 0) await append(deps, session, decided, now);
-  logDecisions(deps.log, session, decided);
+  logDecisions(deps.log, session, decided, budget.slowNodes);
   if (decided.decisions.length > 0) apply(session, decided.decisions, now);
   tellTick(session, now, used, decided);
   if (decided.decisions.length > 0) await perform(deps, session, decided.decisions, now);

@@ -70,10 +70,25 @@ export function readDecisions(events: readonly LogEvent[]): ToldDecisions {
       about('attempt-ended').flatMap(({ about: id, facts }) => (facts['outcome'] === 'replica' ? [id] : [])),
     ),
     opened: firstOf(about('stage-opened').map(({ about: id, at }) => [id, at])),
-    actions: withoutUnmade(sorted).flatMap(actionOf),
+    actions: withReasons(withoutUnmade(sorted).flatMap(actionOf), sorted),
     declined: sorted.flatMap(refusalOf),
     state: stateOf(sorted),
   };
+}
+
+/** Declined attempts with why their nodes are avoided, where the log tells: how slow attempts there were, or that all died. */
+function withReasons(actions: readonly ToldAction[], sorted: readonly LogEvent[]): readonly ToldAction[] {
+  const avoided = new Map(
+    sorted.flatMap((event) => {
+      const node = event.event === 'node-avoided' ? textOf(event, 'node') : undefined;
+      return node === undefined ? [] : [[node, numbersOf(event.facts)] as const];
+    }),
+  );
+  if (avoided.size === 0) return actions;
+  return actions.map((action) => {
+    const why = action.kind === 'decline' ? avoided.get(action.reason ?? '') : undefined;
+    return why === undefined ? action : { ...action, facts: { ...action.facts, ...why } };
+  });
 }
 
 /** A log that begins with the planning of its job holds all; one without any decision holds none. */

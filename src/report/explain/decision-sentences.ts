@@ -4,7 +4,7 @@ import type { AllocationReason, CopyOutput, RefusalReason } from '../../core/mod
 import { ownValue } from '../../lib/own.ts';
 import { formatCount, oneLine, plural } from '../format.ts';
 import { lossText } from './cause-sentences.ts';
-import { factsText } from './facts-text.ts';
+import { factorText, factsText } from './facts-text.ts';
 
 /** The time of day, UTC. */
 export const timeText = (at: number): string => new Date(at).toISOString().slice(11, 19);
@@ -182,13 +182,21 @@ function sentencesOf(action: ToldAction, sent: Sent): readonly string[] {
     if (reason === 'sibling-won') return [];
     return [`${head}${of} was told to stop${becauseOf(kind, reason)}${withFacts(facts)}.`];
   }
-  const after =
-    end === undefined || kind === 'give-up' || kind === 'decline' || kind === 'copy'
-      ? ''
-      : ` ${endWords[end]}`;
+  const after = end === undefined || kind === 'give-up' || kind === 'copy' ? '' : ` ${endWords[end]}`;
+  if (kind === 'decline')
+    return [`${head}${of} ${actionWords[kind]}${becauseOf(kind, reason)}${avoidedText(facts)}.`];
   const did = takenUp === undefined || kind !== 'retry' ? actionWords[kind] : goesOn(takenUp);
   const on = worker === undefined ? '' : `, on ${worker}`;
   return [`${head}${of} ${did}${becauseOf(kind, reason)}${on}${inZone(zone)}${withFacts(facts)}.${after}`];
+}
+
+/** Why a node is avoided; nothing where the log does not tell. */
+function avoidedText({ slowdown, attempts }: ToldAction['facts']): string {
+  if (attempts === undefined) return '';
+  const there = `: ${plural(attempts, 'attempt')} there `;
+  return slowdown === undefined
+    ? `${there}ended with ${attempts === 1 ? 'its process' : 'their processes'}, and none well`
+    : `${there}took at least ${factorText(slowdown)} times the usual`;
 }
 
 function becauseOf(kind: ToldAction['kind'], reason: string): string {

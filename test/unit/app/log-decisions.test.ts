@@ -22,6 +22,7 @@ const session = () =>
     jobId,
     state: { stages: [{ shape: { name: 'map' }, tasks: [] }], attempts: new Map() },
     toldRefusals: new Map(),
+    toldNodes: new Set(),
   }) as unknown as Session;
 
 const first = (task: number): Decision => ({
@@ -164,6 +165,39 @@ describe('the log of decisions', () => {
       'refused map/1 no-slot',
     ]);
     expect(lines[0]).toMatchObject({ jobId, savedMs: 1 });
+  });
+
+  it('tells once why a node is avoided, as the first launch names it', () => {
+    const { lines, log } = told();
+    const of = session();
+    const node = { zone: 'z', attempts: 2 };
+    const blocked = [
+      { ...node, node: 'slow', reason: 'slow', slowdown: 3.3 },
+      { ...node, node: 'bad', reason: 'failing', slowdown: 1_000 },
+      { ...node, node: 'unnamed', reason: 'slow', slowdown: 9 },
+    ] as const;
+    const launch = (task: number, avoidNodes: readonly string[]): Decision => ({
+      kind: 'launch',
+      attemptId: attemptIdOf('map', task, 0),
+      reason: 'first',
+      avoidNodes,
+    });
+    logDecisions(log, of, { decisions: [launch(0, ['slow', 'own'])], refusals: [] }, blocked);
+    const many = Array.from({ length: 30 }, (_, task) => launch(task, ['slow', 'bad']));
+    logDecisions(log, of, { decisions: many, refusals: [] }, blocked);
+    expect(lines.filter(({ event }) => event === 'node-avoided')).toEqual([
+      {
+        level: 'info',
+        event: 'node-avoided',
+        jobId,
+        node: 'slow',
+        reason: 'slow',
+        slowdown: 3.3,
+        attempts: 2,
+      },
+      { level: 'info', event: 'node-avoided', jobId, node: 'bad', reason: 'failing', attempts: 2 },
+    ]);
+    expect(lines[0]?.['event']).toBe('node-avoided');
   });
 
   it('tells that a task which is owed an attempt is refused also where a copy of it was', () => {

@@ -1,29 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { ExplainedTask } from '../../../../src/contracts/explanation.ts';
 import type { AttemptRecord } from '../../../../src/contracts/records.ts';
-import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
 import { causeSentences, failureText } from '../../../../src/report/explain/cause-sentences.ts';
 import { attemptRuns } from '../../../../src/report/explain/attempt-runs.ts';
-import { explainJob } from '../../../../src/report/explain/explain-job.ts';
 import { causesOfSlowness } from '../../../../src/report/explain/slowness-causes.ts';
 import { usualOf } from '../../../../src/report/explain/usual-run.ts';
-import type { LogEvent } from '../../../../src/report/log-lines.ts';
-import { jobRecord, stageSummary } from '../report-records.ts';
-import { attempt, submittedAt, usualTasks } from './explained-attempts.ts';
-
-/** How a task of stage `map` is explained, beside others of its job. */
-function explained(
-  task: number,
-  attempts: readonly AttemptRecord[],
-  events: readonly LogEvent[] = [],
-): ExplainedTask {
-  const job = jobRecord({ state: 'succeeded', stages: [stageSummary({ name: 'map', tasks: 9, done: 9 })] });
-  const decisions = readDecisions(events);
-  const { stages } = explainJob({ job, attempts, decisions, now: submittedAt }, { stage: 'map', task });
-  const told = stages[0]?.told[0];
-  if (told === undefined) throw new Error('nothing is told of the task');
-  return told;
-}
+import { attempt, explained, told as at, usualTasks } from './explained-attempts.ts';
 
 /** Kinds of causes, and the time of each; waits of 100 ms, which every attempt has, are left out. */
 const causesOf = (...of: Parameters<typeof explained>) =>
@@ -85,24 +66,6 @@ describe('the cause of a slow attempt', () => {
       'map/8/0 had more to read than its siblings: 1.5 KiB against 1000 B. That explains 1.0s of 9.0s.',
       'map/8/0 read slowly: 7.4s against 0.5s; in all, it took 3.0 times what is usual for its input (9.0s against 3.0s).',
     ]);
-  });
-
-  it('is a phase against what that usually takes for as much as it has read', () => {
-    const big = attempt('map/8/0', {
-      ...{ ended: 9_100, read: 3_000, total: 3_000 },
-      phases: { read: 6_000, compute: 2_700 },
-    });
-    expect(causeSentences(explained(8, [...siblings, big]))[1]).toBe(
-      'map/8/0 read slowly: 6.0s against 0.9s; in all, it took 1.5 times what is usual for its input (9.0s against 6.0s).',
-    );
-    const stopped = attempt('map/8/0', {
-      ...{ state: 'cancelled', order: 'cancel', ended: 2_000, read: 100 },
-      phases: { read: 30, compute: 1_660, write: 10 },
-    });
-    expect(explained(8, [...siblings, stopped]).causes.at(-1)).toMatchObject({
-      kind: 'slow-compute',
-      facts: { phaseMs: 1_660, usualPhaseMs: 140 },
-    });
   });
 
   it('is not more input where it read more and took as long as others', () => {
@@ -261,15 +224,6 @@ describe('the cause of a slow attempt', () => {
 });
 
 describe('what held a task up', () => {
-  const at = (ms: number, event: string, about: string, facts: object = {}): LogEvent => ({
-    at: submittedAt + ms,
-    source: 's',
-    level: 'info',
-    event,
-    about,
-    facts: { ...facts },
-  });
-
   it('is the wait for its first launch, by what the log says of it', () => {
     const late = [...siblings, attempt('map/8/0', { launched: 5_000 })];
     const opened = at(0, 'stage-opened', 'map');
@@ -300,27 +254,6 @@ describe('what held a task up', () => {
     expect(causeSentences(explained(8, late, [...short, ...refused]))[0]).toBe(
       "5.0s went by from the opening of its stage to the launch of map/8/0, while the job had no slot free: the host's limits had refused 2 launches, and fewer were tried.",
     );
-  });
-
-  it('is no want of dollars, nor of a slot, where a copy of a task at work was refused for that', () => {
-    const late = [...siblings, attempt('map/8/0', { launched: 8_000 })];
-    const dollars = { budgetDollars: 1, spentDollars: 0.5, attemptDollars: 0.1 };
-    const sentence = (task: string, ms: number, reason: string, ...more: readonly LogEvent[]) =>
-      causeSentences(
-        explained(8, late, [
-          at(0, 'stage-opened', 'map'),
-          ...more,
-          at(ms, 'refused', task, { reason, ...dollars }),
-        ]),
-      )[0];
-    const before = '8.0s went by from the opening of its stage to the launch of map/8/0';
-    const short = at(1_000, 'refused', 'map/8', { reason: 'no-slot' });
-    // map/0/0 is at work until 2.1 s.
-    expect(sentence('map/0', 1_500, 'budget')).toBe(`${before}.`);
-    expect(sentence('map/0', 1_500, 'no-slot')).toBe(`${before}.`);
-    expect(sentence('map/0', 1_500, 'budget', short)).toBe(`${before}, while the job had no slot free.`);
-    expect(sentence('map/8', 3_000, 'budget')).toBe(`${before}, while the job lacked the dollars for it.`);
-    expect(sentence('map/9', 3_000, 'budget')).toBe(`${before}, while the job lacked the dollars for it.`);
   });
 
   it('tells what a host said without a full stop of its own', () => {

@@ -52,6 +52,19 @@ describe('decisions in a log', () => {
     ]);
   });
 
+  it('say why a node is avoided that has declined an attempt, where another job or this one found that out', () => {
+    const { actions } = told(
+      ['node-avoided', { node: 'worker/slow', reason: 'slow', slowdown: 3.333, attempts: 2 }],
+      ['node-avoided', { node: 'worker/bad', reason: 'failing', attempts: 1 }],
+      ['attempt-declined', { attemptId: 'map/4/1', node: 'worker/slow' }],
+      ['attempt-declined', { attemptId: 'map/5/1', node: 'worker/bad' }],
+    );
+    expect(actionSentences(actions)).toEqual([
+      '03:04:02 map/4/1 was declined by its worker, whose node its launch says to avoid (worker/slow): 2 attempts there took at least 3.3 times the usual.',
+      '03:04:03 map/5/1 was declined by its worker, whose node its launch says to avoid (worker/bad): 1 attempt there ended with its process, and none well.',
+    ]);
+  });
+
   it('are grouped by reason where they were refusals, those without numbers as waits', () => {
     const refusals = [0, 1, 2, 3].map((task): [string, object] => [
       'refused',

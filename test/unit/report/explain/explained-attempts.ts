@@ -1,8 +1,13 @@
 import type { AttemptId } from '../../../../src/contracts/ids.ts';
 import { jobSpecSchema } from '../../../../src/contracts/job-spec.ts';
+import type { ExplainedTask } from '../../../../src/contracts/explanation.ts';
 import type { Phase } from '../../../../src/contracts/progress.ts';
 import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
+import { readDecisions } from '../../../../src/report/explain/decision-events.ts';
+import { explainJob } from '../../../../src/report/explain/explain-job.ts';
+import type { LogEvent } from '../../../../src/report/log-lines.ts';
+import { jobRecord, stageSummary } from '../report-records.ts';
 
 /** What a test says of an attempt; times in milliseconds since the job's submission. */
 export interface Written {
@@ -85,3 +90,27 @@ export function attempt(attemptId: string, written: Written = {}): AttemptRecord
 /** So many tasks of a stage, from 0, each with one usual attempt. */
 export const usualTasks = (count: number, stage = 'map'): readonly AttemptRecord[] =>
   Array.from({ length: count }, (_, index) => attempt(`${stage}/${String(index)}/0`));
+
+/** How a task of stage `map` is explained, beside others of its job. */
+export function explained(
+  task: number,
+  attempts: readonly AttemptRecord[],
+  events: readonly LogEvent[] = [],
+): ExplainedTask {
+  const job = jobRecord({ state: 'succeeded', stages: [stageSummary({ name: 'map', tasks: 9, done: 9 })] });
+  const decisions = readDecisions(events);
+  const { stages } = explainJob({ job, attempts, decisions, now: submittedAt }, { stage: 'map', task });
+  const told = stages[0]?.told[0];
+  if (told === undefined) throw new Error('nothing is told of the task');
+  return told;
+}
+
+/** An event of the job's log, so long after its submission. */
+export const told = (ms: number, event: string, about: string, facts: object = {}): LogEvent => ({
+  at: submittedAt + ms,
+  source: 's',
+  level: 'info',
+  event,
+  about,
+  facts: { ...facts },
+});

@@ -20,7 +20,7 @@ const session = (): Session => {
   const task = { stage: 0, index: 0, attempts: [attempt], replicas: [], result: { attemptId } };
   const stage = { index: 0, shape: { name: 'map', upstream: [] }, tasks: [task] };
   const state = { stages: [stage], stageOf: new Map([['map', stage]]), attempts: new Map() };
-  return { jobId, state, toldRefusals: new Map() } as unknown as Session;
+  return { jobId, state, toldRefusals: new Map(), toldNodes: new Set() } as unknown as Session;
 };
 
 /** What is read of the lines that a tick leaves, each logged a second after the one before. */
