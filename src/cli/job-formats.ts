@@ -1,5 +1,6 @@
 import type { BuiltinJobName, BuiltinJobOptions } from '../operators/builtin-jobs.ts';
 import { parseAggregates } from './aggregates.ts';
+import { badInput } from './failures.ts';
 import { checkFormats, formatOf, type InputFile } from './input-formats.ts';
 import type { JobOptions } from './job-options.ts';
 
@@ -28,6 +29,25 @@ export async function formatsOf(
     ...(format === undefined ? {} : { format }),
     ...(rightFormat === undefined ? {} : { rightFormat }),
   };
+}
+
+/**
+ * Refuses what a job takes and this form of it does not read: whoever gave it would get something else than was asked for, and
+ * not be told. Throws `InvalidInputError` that names both options.
+ */
+export function refuseUnread(name: BuiltinJobName, options: JobOptions, formats: Formats): void {
+  const { partitions, count, broadcast, header, multiline } = options;
+  if (partitions !== undefined && name === 'grep' && count !== true)
+    throw badInput('--partitions goes with --count: without it grep shuffles nothing');
+  if (partitions !== undefined && name === 'join' && broadcast === true)
+    throw badInput('--partitions cannot go with --broadcast, which shuffles nothing');
+  if (!readsRows(name, options)) return;
+  const { format = 'csv', rightFormat = format } = formats;
+  if (format === 'csv' || (name === 'join' && rightFormat === 'csv')) return;
+  const what = options.format === undefined ? '--input is' : '--format is';
+  if (multiline === true) throw badInput(`--multiline is for CSV, and ${what} ${format}`);
+  if (!header && options.rows !== 'csv')
+    throw badInput(`--no-header is for CSV, and ${what} ${format}, as are the rows without --rows csv`);
 }
 
 /** Looks into files, whether they are what they are to be read as and have the columns that are needed. */

@@ -96,11 +96,10 @@ export function addJobOptions(command: Command, inputHelp: string): Command {
     .option('--invert', 'grep: lines that do not match')
     .option('--count', 'grep: matches by frequency and not lines')
     .addOption(
-      new Option('--format <format>', 'of the inputs of groupby and join (default csv)').choices([
-        'text',
-        'ndjson',
-        'csv',
-      ]),
+      new Option(
+        '--format <format>',
+        'of the inputs of groupby and join (default: as their names and beginnings say)',
+      ).choices(['text', 'ndjson', 'csv']),
     )
     .addOption(
       new Option('--right-format <format>', 'join: of the right-hand inputs, where it differs').choices([

@@ -9,7 +9,7 @@ import { ownValue } from '../lib/own.ts';
 import { type CarriedFile, readCarriedFiles, taskFileOf } from './carried.ts';
 import { badInput } from './failures.ts';
 import { checkFormats, type InputFile } from './input-formats.ts';
-import { checkSides, formatsOf } from './job-formats.ts';
+import { checkSides, formatsOf, refuseUnread } from './job-formats.ts';
 import { isJobFile } from './job-file/is-job-file.ts';
 import { joinSizes, mostBroadcastBytes } from './join-sizes.ts';
 import { optionOfField, type JobOptions } from './job-options.ts';
@@ -111,6 +111,7 @@ async function prepareBuiltin(
   ];
   const sides = { left: await filesOf(left), right: await filesOf(right) };
   const formats = await formatsOf(name, options, sides);
+  refuseUnread(name, options, formats);
   const read = { ...readOptions(options), ...formats, ...sizesFor(options, context, sets) };
   const asked = {
     partitions: options.partitions !== undefined,
