@@ -3,7 +3,7 @@ import { parseInput } from '../contracts/invalid.ts';
 import type { StoredForecast } from '../contracts/forecast.ts';
 import { type PlanBasis, planRequestSchema, type PlanResponse } from '../contracts/plans.ts';
 import { listPrices, pricesWith } from '../contracts/prices.ts';
-import { InvalidInputError } from '../contracts/errors.ts';
+import { InvalidInputError, underField } from '../contracts/errors.ts';
 import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
 import { planAllocations, plannedSlots } from '../core/forecast/plan-allocations.ts';
@@ -145,10 +145,9 @@ async function byOperators(
 async function findBasis(
   deps: PlanAheadDeps,
   spec: JobSpec,
-  like: string | undefined,
-  sizes: StageSizes,
+  graph: readonly GraphStage[],
+  { like, sizes }: { readonly like: string | undefined; readonly sizes: StageSizes },
 ): Promise<Found> {
-  const graph = jobGraph(spec);
   const whys: string[] = [];
   for (const name of like === undefined ? [spec.name] : [spec.name, like]) {
     const found = await byStored(deps, name, { graph, sizes, isOwn: name === spec.name });
@@ -159,6 +158,15 @@ async function findBasis(
   if ('basis' in found) return found;
   const says = `nothing: ${[...whys, found.why].join('; ')}. Run it once, or name a job that it is like`;
   return { basis: { kind: 'none', runs: 0, says }, spread: 0 };
+}
+
+/** Of the spec in a request: what is wrong with it is named from the request's root. */
+function graphOf(spec: JobSpec): readonly GraphStage[] {
+  try {
+    return jobGraph(spec);
+  } catch (cause) {
+    throw underField('spec', cause);
+  }
 }
 
 /**
@@ -174,7 +182,7 @@ export async function planAhead(deps: PlanAheadDeps, body: unknown): Promise<Pla
     const field = `stages.${strange}`;
     throw new InvalidInputError(`${field} is no stage of the spec`, { field });
   }
-  const found = await findBasis(deps, spec, like, sizes);
+  const found = await findBasis(deps, spec, graphOf(spec), { like, sizes });
   return answerOf(found, { ...subjectOf(spec), slots: request.slots, prices: request.prices });
 }
 

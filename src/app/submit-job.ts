@@ -1,5 +1,5 @@
 import { submitRequestSchema } from '../contracts/api.ts';
-import { ConflictError, InvalidInputError, StoreUnavailableError } from '../contracts/errors.ts';
+import { ConflictError, InvalidInputError, StoreUnavailableError, underField } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { parseInput, refuseProtoKeys } from '../contracts/invalid.ts';
 import { type JobSpec, type OperatorName, parseDurationText } from '../contracts/job-spec.ts';
@@ -194,7 +194,7 @@ async function hasBegun(
  * Starts a job, once per client token for as long as its record is kept (30 days): token, record and execution are
  * each created only if they are not there. A crash between them is mended by the next submission with the same
  * token. Throws `InvalidInputError` (nothing started), `ConflictError` where the token was used for another spec, or
- * an unfinished job writes where this one would. `request` is a `SubmitRequest`, unchecked.
+ * an unfinished job writes where this one would; their `field` is a path in the request. `request` is a `SubmitRequest`, unchecked.
  */
 export async function submitJob(
   deps: SubmitDeps,
@@ -202,7 +202,11 @@ export async function submitJob(
 ): Promise<{ jobId: JobId; started: boolean }> {
   refuseProtoKeys(request);
   const { spec, clientToken } = parseInput(submitRequestSchema, request);
-  checkSpec(spec, deps);
+  try {
+    checkSpec(spec, deps);
+  } catch (cause) {
+    throw underField('spec', cause);
+  }
   const specText = JSON.stringify(spec);
   if (specText.length > limits.specBytes) {
     throw new InvalidInputError(`spec must be at most ${limits.specBytes} characters of JSON`, {
@@ -218,7 +222,9 @@ export async function submitJob(
     ...newJob(spec, { jobId, specDigest, dataBucket: deps.dataBucket }, now),
     ...(counted === undefined ? {} : { coordination: counted }),
   };
-  const outcome = await createJob(deps, job);
+  const outcome = await createJob(deps, job).catch((cause: unknown) => {
+    throw underField('spec', cause);
+  });
   if (outcome.kind === 'exists' && outcome.job.specDigest !== specDigest) {
     throw new ConflictError('clientToken was used before for another spec', { field: 'clientToken', jobId });
   }

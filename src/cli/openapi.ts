@@ -68,7 +68,10 @@ const schemas: Readonly<Record<string, z.ZodType>> = {
   Error: z.object({
     error: z.enum([...Object.values(ErrorName), 'InternalError', 'TooManyRequests', 'ServiceUnavailable']),
     message: z.string(),
-    field: z.string().optional().describe('Path of the wrong field, where one is wrong.'),
+    field: z
+      .string()
+      .optional()
+      .describe('Path of the wrong field from the root of the body, where one is wrong.'),
   }),
 };
 

@@ -92,6 +92,6 @@ export interface JournalResponse {
 export interface ErrorResponse {
   readonly error: string;
   readonly message: string;
-  /** Path of the wrong field, for `InvalidInput`. */
+  /** Path of the wrong field from the root of the body, such as `spec.stages[0].name`. */
   readonly field?: string;
 }

@@ -48,6 +48,20 @@ export class InvalidInputError extends OutriderError {
   override readonly name = ErrorName.InvalidInput;
 }
 
+/**
+ * What was thrown of a part of a request, with its `field` named from the root of the whole, in which the part is `root`; what names
+ * no field is as it was. Messages stay: whoever sends the part alone, as the command does, reads them too.
+ */
+export function underField(root: string, cause: unknown): unknown {
+  if (!(cause instanceof InvalidInputError || cause instanceof ConflictError)) return cause;
+  const inner = cause.details['field'];
+  if (typeof inner !== 'string') return cause;
+  const details = { ...cause.details, field: `${root}.${inner}` };
+  return cause instanceof ConflictError
+    ? new ConflictError(cause.message, details, { cause })
+    : new InvalidInputError(cause.message, details, { cause });
+}
+
 /** A request that is larger than any that could be served; the message says the limit. */
 export class TooLargeError extends OutriderError {
   override readonly name = ErrorName.TooLarge;

@@ -109,7 +109,7 @@ describe('the API', () => {
       body: JSON.stringify({ spec }),
       isBase64Encoded: false,
     });
-    expect(JSON.parse(body)).toMatchObject({ field: 'stages[0].options.pattern' });
+    expect(JSON.parse(body)).toMatchObject({ field: 'spec.stages[0].options.pattern' });
   });
 
   it('answers 404 to a job that is not there and to text that is no job id', async () => {

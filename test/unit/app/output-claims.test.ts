@@ -37,10 +37,11 @@ const submit = async (output: string, clientToken?: string, at = system): Promis
   (await submitJob(at, { spec: writesTo(output), ...(clientToken === undefined ? {} : { clientToken }) }))
     .jobId;
 const error = { name: 'Unknown', message: 'no' };
-const heldBy = (holder: JobId): object => ({
+/** What is said of an output; of a submission the field is one of the request, of Plan one of the job. */
+const heldBy = (holder: JobId, field = 'spec.output'): object => ({
   name: 'Conflict',
   message: expect.stringContaining(`belongs to ${holder}`) as string,
-  details: { field: 'output', jobId: holder },
+  details: { field, jobId: holder },
 });
 
 describe('the output of an unfinished job', () => {
@@ -84,7 +85,7 @@ describe('the output of an unfinished job', () => {
     expect(JSON.parse(body)).toEqual({
       error: 'Conflict',
       message: `output must not overlap that of an unfinished job: s3://results/a/ belongs to ${holder}`,
-      field: 'output',
+      field: 'spec.output',
     });
   });
 
@@ -182,7 +183,7 @@ describe('a submitter that did not come all the way', () => {
       fate: 'thaws',
       check: async ({ at, rival, late }, where) => {
         if (late !== undefined && rival !== undefined) {
-          await expect(planJob(at.deps, late), where).rejects.toMatchObject(heldBy(rival));
+          await expect(planJob(at.deps, late), where).rejects.toMatchObject(heldBy(rival, 'output'));
         } else if (late !== undefined) await planJob(at.deps, late);
         else if (rival === undefined) throw new Error(`${where}: nobody has the output`);
         const { jobs } = await at.jobs.list({ limit: 10 });
@@ -209,7 +210,7 @@ describe('outputs that no job may have', () => {
     await expect(submit(output)).rejects.toMatchObject({
       name: 'InvalidInput',
       message: expect.stringMatching(/^output must lie outside s3:\/\/data\/.*the system's own$/) as string,
-      details: { field: 'output' },
+      details: { field: 'spec.output' },
     });
     expect((await system.jobs.list({ limit: 10 })).jobs).toEqual([]);
     expect((await system.jobs.loadClaims('data')).claims).toEqual([]);
@@ -227,7 +228,7 @@ describe('outputs that no job may have', () => {
       await expect(submit(output)).rejects.toMatchObject({
         name: 'InvalidInput',
         message: `stages[0].inputs[0].s3[0] must lie apart from the output ${output}`,
-        details: { field: 'stages[0].inputs[0].s3[0]' },
+        details: { field: 'spec.stages[0].inputs[0].s3[0]' },
       });
     const whole = writesTo(undefined);
     const inputs = [{ s3: ['s3://data/in/a', 's3://data/'] }];
