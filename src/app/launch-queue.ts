@@ -2,7 +2,14 @@ import type { AttemptId } from '../contracts/ids.ts';
 import { type Worker, workerKinds } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import { afterCall, afterRefusal, type ApiPace, startPace, takeCall } from '../core/capacity/api-pace.ts';
+import {
+  afterCall,
+  afterRefusal,
+  type ApiPace,
+  paceAt,
+  startPace,
+  takeCall,
+} from '../core/capacity/api-pace.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest } from '../ports/launcher.ts';
@@ -24,11 +31,15 @@ export interface QueuedLaunch {
   readonly riders?: () => readonly AttemptId[];
   /** Whether it is still wanted when it is its turn. */
   readonly isWanted: () => boolean;
+  /** Whether a scheduler before this one may have made it: it is made again then, and not taken back. Absent: none has. */
+  readonly mayBeMade?: () => boolean;
 }
 
 /** What became of a launch, and when it was made. */
 export interface LaunchNews extends LaunchOutcome {
   readonly at: EpochMs;
+  /** Whether nobody was asked for it: one before it was refused, and it would have kept a slot until its turn. */
+  readonly isTakenBack?: true;
 }
 
 /** Launches that the host is asked for at once, by kind, and how many such calls may be under way. */
@@ -79,6 +90,17 @@ export class LaunchQueue {
     return (
       this.refused.size === 0 && this.size === 0 && this.underWay.size === 0 && this.failure === undefined
     );
+  }
+
+  /**
+   * Launches of a kind that could be begun now, while its host refuses some: Infinity where it takes them as they come, or
+   * lets them wait itself.
+   */
+  roomOf(kind: Worker['kind']): number {
+    const pace = this.paces.get(kind);
+    if (pace === undefined || pace.perS >= pace.rate.perS || this.waits(kind)) return Infinity;
+    const { tokens } = paceAt(pace, this.deps.clock.now());
+    return Math.max(0, Math.floor(tokens) - (this.waiting.get(kind)?.size ?? 0));
   }
 
   /** Adds a launch at the end; no effect where it waits already. */
@@ -163,6 +185,22 @@ export class LaunchQueue {
     for (const [attemptId] of batch) this.underWay.set(attemptId, done);
   }
 
+  private waits(kind: Worker['kind']): boolean {
+    return this.deps.launcher.terms?.(kind).waits === true;
+  }
+
+  /** Takes back what is behind launches that were refused: it would hold slots for as long as there is no room. */
+  private takeBack(kind: Worker['kind'], at: EpochMs): void {
+    const waiting = this.waiting.get(kind);
+    for (const [attemptId, launch] of waiting ?? []) {
+      if (this.underWay.has(attemptId) || launch.mayBeMade?.() === true) continue;
+      waiting?.delete(attemptId);
+      if (!launch.isWanted()) continue;
+      this.refused.add(attemptId);
+      this.news.push({ attemptId, outcome: 'throttled', at, isTakenBack: true });
+    }
+  }
+
   private async make(kind: Worker['kind'], batch: readonly Entry[]): Promise<void> {
     const { launcher, clock } = this.deps;
     const recorded = batch.flatMap(([attemptId, { riders }]) => [attemptId, ...(riders?.() ?? [])]);
@@ -183,6 +221,7 @@ export class LaunchQueue {
       const isRefused = outcome.outcome === 'throttled';
       this.paces.set(kind, isRefused ? afterRefusal(pace, clock.now()) : afterCall(pace));
     }
+    if (!this.waits(kind) && outcomes.some(({ outcome }) => outcome === 'throttled')) this.takeBack(kind, at);
   }
 
   private async record(attemptId: AttemptId): Promise<void> {

@@ -37,18 +37,26 @@ function queueLaunch(session: Session, decision: LaunchDecision): void {
     request: () => launchRequest(session, decision),
     riders: () => ridersOf(state, attemptId).map(({ id }) => id),
     isWanted: () => state.attempts.get(attemptId)?.state === 'launched',
+    mayBeMade: () => state.attempts.get(attemptId)?.recordedAt !== undefined,
   });
 }
 
 /**
  * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
- * after a pause, and noted for whoever learns of the room for launches. Throws `AccessDeniedError` or `JobFailedError`
+ * after a pause, and noted for whoever learns of the room for launches; what was behind it is owed again at once. Throws `AccessDeniedError` or `JobFailedError`
  * where a launch never can be made, and what the store threw.
  */
 export function takeLaunches(deps: { readonly log: Log }, session: Session, now: EpochMs): void {
   const { state, watch } = session;
   // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
-  for (const { attemptId, outcome, message, denied, at } of session.launches.take().toReversed()) {
+  for (const { attemptId, outcome, message, denied, at, isTakenBack } of session.launches
+    .take()
+    .toReversed()) {
+    if (isTakenBack === true) {
+      observe(session, { kind: 'launched', attemptId, at });
+      observe(session, { kind: 'withdrawn', attemptId, notBefore: now });
+      continue;
+    }
     if (outcome === 'accepted') {
       observe(session, { kind: 'launched', attemptId, at });
       continue;

@@ -8,12 +8,19 @@ import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import { type AttemptView, isDeclined, isUnclaimed, type JobState } from '../core/model/job-view.ts';
 import { wasPickedUp } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
-import { type LaunchRoom, takesRoom, type TickBudget, type TickConfig } from '../core/model/tick-config.ts';
+import {
+  type LaunchRoom,
+  type RefusedRoom,
+  takesRoom,
+  type TickBudget,
+  type TickConfig,
+} from '../core/model/tick-config.ts';
 import { tasksElsewhere, type WorkerTerms } from '../core/policy/leave-lambda.ts';
 import { type OwnPlaces, ownPlaces } from '../core/policy/own-places.ts';
 import { slotDemand } from '../core/policy/owed-launches.ts';
 import { quantileOf } from '../lib/sorted-numbers.ts';
 import type { Launcher } from '../ports/launcher.ts';
+import type { LaunchQueue } from './launch-queue.ts';
 import { type OwnLaunches, SharedRoom } from './shared-room.ts';
 
 /** What a scheduler was waiting for when it looked last, and where what is learned of it is kept. */
@@ -46,6 +53,9 @@ export const startWatch = (room: SharedRoom = new SharedRoom()): LaunchWatch => 
 
 /** Attempts of a job that run, and so are known to have room. */
 export const runningOf = ({ live }: Pick<JobState, 'live'>): number => [...live].filter(isWorking).length;
+
+/** The launches that a scheduler makes. */
+type LaunchesMade = Pick<LaunchQueue, 'roomOf'>;
 
 /** Kinds of workers whose launches wait for room unseen. */
 type Kinds = ReadonlySet<Worker['kind']>;
@@ -91,13 +101,20 @@ function leavingByStage({ leaving: riders }: OwnPlaces): ReadonlyMap<number, num
   return leaving;
 }
 
-/** Attempts that a job is owed and copies that it can use: those that need room, and those that do not. */
+/**
+ * Attempts that a job is owed and copies that it can use: those that need room, and those that do not; of these as many as
+ * may begin where launches are refused, of which `beyond` more are owed.
+ */
 function owedOf(
   state: JobState,
   { own, copies }: { readonly own: OwnPlaces; readonly copies: StageCopies },
-  { stages, elsewhere }: Pick<LaunchRoom, 'stages' | 'elsewhere'>,
-): { readonly here: number; readonly others: number } {
-  let [here, others] = [0, 0];
+  {
+    stages,
+    elsewhere,
+    refused,
+  }: Omit<LaunchRoom, 'launches' | 'refused'> & { readonly refused?: Refusing | undefined },
+): { readonly here: number; readonly others: number; readonly beyond: number } {
+  let [here, others, refusedOwed, refusedCopies] = [0, 0, 0, 0];
   const leaving = leavingByStage(own);
   const owedElsewhere = new Map<number, number>();
   for (const task of elsewhere ?? [])
@@ -108,9 +125,29 @@ function owedOf(
     const owed = retryable.size + unstarted + (copies.get(index) ?? 0) + (leaving.get(index) ?? 0);
     const away = stages.has(index) ? (owedElsewhere.get(index) ?? 0) : owed;
     here += owed - away;
-    others += away;
+    if (refused === undefined || !(refused.stages.has(index) || stages.has(index))) others += away;
+    else {
+      const copied = Math.min(away, stages.has(index) ? 0 : (copies.get(index) ?? 0));
+      refusedOwed += away - copied;
+      refusedCopies += copied;
+    }
   }
-  return { here, others };
+  const launches = refused?.launches ?? 0;
+  return {
+    here,
+    others: others + Math.min(launches, refusedOwed + refusedCopies),
+    beyond: Math.max(0, refusedOwed - launches),
+  };
+}
+
+type Refusing = Pick<RefusedRoom, 'stages' | 'launches'>;
+
+/** What may begin on Fargate, where it refuses launches of the job and answers so at once; undefined elsewhere. */
+function refusalsOf(state: JobState, kinds: Kinds, launches: LaunchesMade | undefined): Refusing | undefined {
+  const room = kinds.has('fargate') ? Infinity : (launches?.roomOf('fargate') ?? Infinity);
+  if (room === Infinity) return undefined;
+  const stages = state.stages.filter((stage) => workerOf(stage).kind === 'fargate');
+  return { stages: new Set(stages.map(({ index }) => index)), launches: room };
 }
 
 /** What a tick brings besides the job's state. */
@@ -217,15 +254,15 @@ function launchesToRenew(
 
 /** What a tick may launch in stages whose launches wait unseen, and which of those that wait it makes anew. */
 export interface Outlook {
-  readonly room: Pick<LaunchRoom, 'stages' | 'elsewhere'>;
+  readonly room: Omit<LaunchRoom, 'launches'>;
   /** Launches that are the job's part of the room, also where others have not left it yet. */
   readonly part: number;
-  /** Attempts and copies that the job can use and that need none of the room. */
+  /** Attempts and copies that the job can use and that need none of the room, without those that would be refused. */
   readonly others: number;
   readonly renewed: readonly AttemptId[];
 }
 
-/** Looks at the job's launches, and learns from them. Undefined where no launches of the job wait unseen. */
+/** Looks at the job's launches, and learns from them. Undefined where none wait unseen, and none are refused. */
 export function watchLaunches(
   { launcher }: { readonly launcher: Launcher },
   session: {
@@ -233,21 +270,28 @@ export function watchLaunches(
     readonly state: JobState;
     readonly watch: LaunchWatch;
     readonly tickConfig: Pick<TickConfig, 'hasFargate' | 'lambdaMs'>;
+    /** Absent: Fargate takes launches as they come. */
+    readonly launches?: LaunchesMade;
   },
   { now, copies, share, earlierMs, own: known }: TickLook,
 ): Outlook | undefined {
   const { state, watch, tickConfig } = session;
   const kinds = waitingKinds(launcher);
   const stages = waitingStages(state, kinds);
-  if (stages.size === 0) return undefined;
+  const refusing = refusalsOf(state, kinds, session.launches);
+  if (stages.size === 0 && refusing === undefined) return undefined;
   const own = known ?? ownPlaces(state, now);
   const terms = { ...tickConfig, ...(earlierMs === undefined ? {} : { earlierMs }) };
   const elsewhere = tasksElsewhere(state, kinds, { stages }, terms);
-  const { here: owed, others } = owedOf(state, { own, copies }, { stages, elsewhere });
+  const places = { stages, elsewhere, refused: refusing };
+  const { here: owed, others, beyond } = owedOf(state, { own, copies }, places);
+  const refused = refusing && { ...refusing, beyond };
+  const room = { stages, elsewhere, ...(refused && { refused }) };
+  if (stages.size === 0) return { room, part: 0, others, renewed: [] };
   const seen = look(watch, state, kinds, { now, owed, stages, share });
   const part = watch.room.see(session.jobId, seen);
   const renewed = launchesToRenew(watch, state, seen, own);
-  return { room: { stages, elsewhere }, part, others, renewed };
+  return { room, part, others, renewed };
 }
 
 /** The most attempts that a job could have running at once; Infinity where none of its launches wait, or more may be found. */
@@ -260,7 +304,7 @@ export function mostPlaces(
   return waitAll ? Math.max(runningOf(state), watch.room.mostOf(jobId)) : Infinity;
 }
 
-/** Slots that a job can use: for what runs, for what needs no room, and for its part of the room. */
+/** Slots that a job can use: for what runs, for what needs no room and is not refused, and for its part of the room. */
 export const usableSlots = ({ live }: Pick<JobState, 'live'>, { part, others }: Outlook): number =>
   live.size + others + part;
 

@@ -188,7 +188,7 @@ function viewOf(
       granted: budget.slots,
       cluster: budget.clusterSlots ?? budget.slots,
       free: Math.max(0, budget.slots - state.live.size + freed),
-      waiting: slotDemand(state, budget.own) - state.live.size,
+      waiting: slotDemand(state, budget.own) - state.live.size - (budget.room?.refused?.beyond ?? 0),
     },
     cloned: clonedStages(state, owed),
     reportMs: config.reportMs ?? durationMs(0),

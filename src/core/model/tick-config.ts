@@ -61,11 +61,26 @@ export interface LaunchRoom {
   readonly launches: number;
   /** Tasks of these stages whose next attempt runs on another kind of worker, and needs none of the room; absent: none. */
   readonly elsewhere?: ReadonlySet<TaskView>;
+  /** Where Fargate has refused launches of late; absent: it takes them as they come. */
+  readonly refused?: RefusedRoom;
+}
+
+/** What may begin on Fargate while it refuses launches: what is beyond would hold slots and be made by nobody. */
+export interface RefusedRoom {
+  /** Places of the stages that run there, beside which there are the tasks that go `elsewhere`. */
+  readonly stages: ReadonlySet<number>;
+  readonly launches: number;
+  /** Attempts that are owed there beyond those: no slot helps them. */
+  readonly beyond: number;
 }
 
 /** Whether the next attempt of a task needs some of the room. */
 export const takesRoom = (room: LaunchRoom | undefined, task: TaskView): boolean =>
   room?.stages.has(task.stage) === true && room.elsewhere?.has(task) !== true;
+
+/** Whether the next attempt of a task goes where launches are refused. */
+export const meetsRefusal = (room: LaunchRoom | undefined, task: TaskView): boolean =>
+  room?.refused !== undefined && (room.refused.stages.has(task.stage) || room.elsewhere?.has(task) === true);
 
 /** The dollars of a job, as a tick needs them. */
 export interface BudgetTerms {

@@ -43,6 +43,8 @@ export interface Account {
   waiting: number;
   /** Launches that may begin yet in the stages of `terms.launchRoom`. */
   launchRoom: number;
+  /** The same where launches are refused; Infinity where none are. */
+  refusedRoom: number;
   copies: number;
   /** Copies that wanted for nothing but a slot. */
   slotsShort: number;

@@ -13,7 +13,7 @@ import { alone, joins, type OpenPack, openPack, type Packs } from './ride-togeth
 import { runningBackups } from './running-tasks.ts';
 import { type AttemptView, isLive, isUnclaimed, type JobState, type TaskView } from '../model/job-view.ts';
 import { copiesGiven } from '../model/stage-clones.ts';
-import { type LaunchRoom, takesRoom } from '../model/tick-config.ts';
+import { type LaunchRoom, meetsRefusal, takesRoom } from '../model/tick-config.ts';
 
 /** Proposals refused that one tick logs. */
 const refusalLimit = 20;
@@ -32,6 +32,7 @@ export function openAccount(state: JobState, view: PolicyView, terms: Terms): Ac
     free: view.slots.free,
     waiting: view.slots.waiting,
     launchRoom: terms.launchRoom?.launches ?? 0,
+    refusedRoom: terms.launchRoom?.refused?.launches ?? Infinity,
     copies: runningBackups(view.runs),
     slotsShort: 0,
     shortByStage: new Map(),
@@ -51,8 +52,11 @@ const roomLeft = ({ terms, decisions }: Account): number => terms.room - decisio
 const needsRoom = ({ terms }: Account, task: TaskView): boolean => takesRoom(terms.launchRoom, task);
 
 /** Slots that an attempt of a task may take: those that are free, and that have room behind them. */
-const slotsFor = (account: Account, task: TaskView): number =>
-  needsRoom(account, task) ? Math.min(account.free, account.launchRoom) : account.free;
+function slotsFor(account: Account, task: TaskView): number {
+  const { free, launchRoom, refusedRoom, terms } = account;
+  if (needsRoom(account, task)) return Math.min(free, launchRoom);
+  return meetsRefusal(terms.launchRoom, task) ? Math.min(free, refusedRoom) : free;
+}
 
 const idOf = (state: JobState, task: TaskView): TaskId =>
   taskIdOf(stageAt(state, task.stage).shape.name, task.index);
@@ -83,6 +87,7 @@ function takeSlot(account: Account, task: TaskView): void {
   account.launches += 1;
   account.free -= 1;
   if (needsRoom(account, task)) account.launchRoom -= 1;
+  else if (meetsRefusal(account.terms.launchRoom, task)) account.refusedRoom -= 1;
 }
 
 function launch(account: Account, { task, reason, avoidNodes, zone, facts, behind }: Launch): AttemptId {
@@ -343,7 +348,13 @@ export function launchOwed(
   // One more than there is room for: it is told that it got none.
   const owed = owedUpTo(
     Math.min(limit * each, room) + 1,
-    shared && { ...shared, launches: account.launchRoom * each + 1 },
+    shared && {
+      ...shared,
+      launches: account.launchRoom * each + 1,
+      ...(shared.refused && {
+        refused: { ...shared.refused, launches: Math.max(0, account.refusedRoom) * each + 1 },
+      }),
+    },
   );
   const isShort = account.free <= Math.min(room, elsewhere);
   let granted = 0;

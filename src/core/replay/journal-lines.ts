@@ -8,7 +8,7 @@ import { taskAt } from '../model/job-state.ts';
 import type { JobState, LaunchOrder, StageShape } from '../model/job-view.ts';
 import type { Observation } from '../model/observation.ts';
 import { withoutHistory } from '../model/progress-history.ts';
-import type { LaunchRoom, TickBudget, TickConfig } from '../model/tick-config.ts';
+import type { LaunchRoom, RefusedRoom, TickBudget, TickConfig } from '../model/tick-config.ts';
 
 /** Version of what a journal's lines look like. One in another is not gone through. */
 export const journalFormat = 1;
@@ -70,9 +70,10 @@ export type JournalLine = SessionLine | EntryLine | FenceLine | TickLine | EndLi
 
 /** A tick's budget with places instead of tasks, and lists instead of sets and maps. */
 export type EncodedBudget = Omit<TickBudget, 'own' | 'room' | 'freeNodes'> & {
-  readonly room?: Omit<LaunchRoom, 'stages' | 'elsewhere'> & {
+  readonly room?: Omit<LaunchRoom, 'stages' | 'elsewhere' | 'refused'> & {
     readonly stages: readonly number[];
     readonly elsewhere?: readonly (readonly [stage: number, task: number])[];
+    readonly refused?: Omit<RefusedRoom, 'stages'> & { readonly stages: readonly number[] };
   };
   readonly freeNodes?: readonly (readonly [node: string, slots: number])[];
 };
@@ -94,6 +95,7 @@ export function encodeBudget(budget: TickBudget): EncodedBudget {
             launches: room.launches,
             stages: [...room.stages],
             ...(elsewhere.length === 0 ? {} : { elsewhere }),
+            ...(room.refused && { refused: { ...room.refused, stages: [...room.refused.stages] } }),
           },
         }),
     ...(freeNodes === undefined ? {} : { freeNodes: [...freeNodes] }),
@@ -111,6 +113,7 @@ export function decodeBudget({ room, freeNodes, ...others }: EncodedBudget, stat
             launches: room.launches,
             stages: new Set(room.stages),
             elsewhere: new Set((room.elsewhere ?? []).map(([stage, task]) => taskAt(state, stage, task))),
+            ...(room.refused && { refused: { ...room.refused, stages: new Set(room.refused.stages) } }),
           },
         }),
     ...(freeNodes === undefined ? {} : { freeNodes: new Map(freeNodes) }),

@@ -192,11 +192,35 @@ describe('a launch queue', () => {
       for (const task of upTo(5)) bench.add(5 * second + task, 'fargate');
       bench.queue.pump();
       await bench.clock.advance(1_000);
-      throttled += bench.queue.take().length;
+      const news = bench.queue.take();
+      throttled += news.filter(({ isTakenBack }) => isTakenBack !== true).length;
+      // What is behind a refusal waits nowhere: it would hold slots that others can use.
+      expect(bench.queue.size).toBeLessThanOrEqual(5);
     }
+    expect(bench.queue.roomOf('fargate')).toBeLessThanOrEqual(1);
     // A burst before the first answer; then at least one in two seconds, and hardly more.
     expect(throttled).toBeGreaterThanOrEqual(290);
     expect(throttled).toBeLessThan(420);
+  });
+
+  it('takes back what is behind a refusal of Fargate, but for what another scheduler may have made, and nothing of Lambda', async () => {
+    const bench = new Bench();
+    bench.launchMs = 10;
+    bench.answer = () => ({ outcome: 'throttled' });
+    for (const task of upTo(40))
+      bench.add(task, 'fargate', { isWanted: () => task !== 30, mayBeMade: () => task === 31 });
+    for (const task of upTo(200).slice(100)) bench.add(task, 'lambda');
+    bench.queue.pump();
+    await bench.clock.advance(2_000);
+    const asked = bench.asked.map(({ id }) => id);
+    const taken = bench.queue.take().filter(({ isTakenBack }) => isTakenBack === true);
+    // Two calls of ten were under way at once.
+    expect(taken.map(({ attemptId }) => attemptId)).toEqual(
+      [...upTo(30).slice(20), ...upTo(40).slice(32)].map(idOf),
+    );
+    expect(asked).not.toContain(idOf(20));
+    expect(asked).toContain(idOf(31));
+    expect(bench.queue.roomOf('lambda')).toBe(Infinity);
   });
 
   it('throws what a launch threw from the next look, and begins nothing more', async () => {

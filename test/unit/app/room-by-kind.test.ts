@@ -27,7 +27,16 @@ function mixedJob(tasks: number, sourceBytes = Array.from({ length: tasks }, () 
   const watch = startWatch(room);
   const jobId = 'job-1' as JobId;
   room.enter(jobId, 0, epochMs(0));
-  const session = { jobId, state, watch, tickConfig: { hasFargate: true, lambdaMs: durationMs(900_000) } };
+  let fargateRoom = Infinity;
+  const refuse = (room: number): void => void (fargateRoom = room);
+  const launches = { roomOf: () => fargateRoom };
+  const session = {
+    jobId,
+    state,
+    watch,
+    launches,
+    tickConfig: { hasFargate: true, lambdaMs: durationMs(900_000) },
+  };
   /** Launches a first attempt. */
   const launch = (id: string, atMs: number): AttemptView => {
     addAttempt(state, attempt(id), 'first', epochMs(atMs));
@@ -43,7 +52,7 @@ function mixedJob(tasks: number, sourceBytes = Array.from({ length: tasks }, () 
     if (outlook === undefined || room === undefined) throw new Error('nothing waits');
     return { ...outlook, room };
   };
-  return { state, room, watch, launch, look };
+  return { state, room, watch, launch, look, refuse };
 }
 
 const claim = (view: AttemptView, atMs: number): void => {
@@ -157,6 +166,30 @@ describe('the room of Lambda, for a job of which a stage runs on Fargate', () =>
       [1, 'retry'],
       [0, 'first'],
       [2, 'first'],
+    ]);
+  });
+
+  it('leaves to others the slots of what goes to Fargate while that refuses launches', () => {
+    const { state, launch, look, refuse } = mixedJob(4, [400, 300, 200, 100]);
+    claim(launch('map/1/0', 0), 900);
+    const record = attemptRecord('map/1/0', 'failed', 950, { failure: failure('timeout') });
+    applyAttempt(state, record, epochMs(950));
+    refuse(1);
+    const outlook = look(1_000);
+    // Two of the first stage and four of the second go to Fargate, where one can be launched now.
+    expect(outlook.room.refused).toMatchObject({ launches: 1, beyond: 5 });
+    expect(outlook.others).toBe(1);
+    const owed = owedLaunches(state, () => true, 10, { ...outlook.room, launches: 9 });
+    expect(owed.map(({ task }) => [task.stage, task.index])).toEqual([
+      [0, 1],
+      [0, 2],
+      [0, 3],
+    ]);
+    refuse(0);
+    const none = owedLaunches(state, () => true, 10, { ...look(2_000).room, launches: 9 });
+    expect(none.map(({ task }) => [task.stage, task.index])).toEqual([
+      [0, 2],
+      [0, 3],
     ]);
   });
 });
