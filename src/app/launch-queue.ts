@@ -103,6 +103,15 @@ export class LaunchQueue {
     return Math.max(0, Math.floor(tokens) - (this.waiting.get(kind)?.size ?? 0));
   }
 
+  /** Takes it as a refusal that launches of a kind were accepted and found no place after all. */
+  noteRefusal(kind: Worker['kind']): void {
+    const pace = this.paces.get(kind);
+    if (pace === undefined || this.waits(kind)) return;
+    const now = this.deps.clock.now();
+    this.paces.set(kind, afterRefusal(pace, now));
+    this.takeBack(kind, now);
+  }
+
   /** Adds a launch at the end; no effect where it waits already. */
   add(attemptId: AttemptId, launch: QueuedLaunch): void {
     const waiting = this.waiting.get(launch.kind);

@@ -5,7 +5,13 @@ import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contrac
 import type { TickDecision } from '../core/decide-tick.ts';
 import { isWorking } from '../core/model/attempt-life.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
-import { type AttemptView, isDeclined, isUnclaimed, type JobState } from '../core/model/job-view.ts';
+import {
+  type AttemptView,
+  foundNoPlace,
+  isDeclined,
+  isUnclaimed,
+  type JobState,
+} from '../core/model/job-view.ts';
 import { wasPickedUp } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import {
@@ -50,6 +56,29 @@ export const startWatch = (room: SharedRoom = new SharedRoom()): LaunchWatch => 
   late: new Set(),
   throttled: { lambda: 0, fargate: 0 },
 });
+
+/**
+ * Notes for the pace of later ones which launches on Fargate were accepted and found no place, as ECS tells some minutes
+ * after RunTask; those that were claimed are waited for no more.
+ */
+export function watchUnplaced({
+  state,
+  watch: { waiting },
+  launches,
+}: {
+  readonly state: JobState;
+  readonly watch: Pick<LaunchWatch, 'waiting'>;
+  readonly launches: Pick<LaunchQueue, 'noteRefusal'>;
+}): void {
+  let isRefused = false;
+  for (const attempt of waiting) {
+    const { kind } = workerOf(stageAt(state, attempt.stage), attempt);
+    if (attempt.state === 'launched' || kind !== 'fargate') continue;
+    waiting.delete(attempt);
+    isRefused ||= foundNoPlace(attempt);
+  }
+  if (isRefused) launches.noteRefusal('fargate');
+}
 
 /** Attempts of a job that run, and so are known to have room. */
 export const runningOf = ({ live }: Pick<JobState, 'live'>): number => [...live].filter(isWorking).length;

@@ -13,7 +13,7 @@ import { controlDeadline, type DeadlineTurn } from './control-deadline.ts';
 import { lookForLosses } from './look-for-losses.ts';
 import { logDecisions } from './log-decisions.ts';
 import { takeLaunches } from './make-launches.ts';
-import { giveBackRoom, takeRoom, watchLaunches } from './observe-launches.ts';
+import { giveBackRoom, takeRoom, watchLaunches, watchUnplaced } from './observe-launches.ts';
 import type { FoundLoss, TickBudget } from '../core/model/tick-config.ts';
 import { undecidedLosses } from '../core/policy/lost-outputs.ts';
 import { stagePlacements } from '../core/policy/mantri/place-stages.ts';
@@ -169,6 +169,7 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   const copies = turn.givesWay === true ? new Map<number, number>() : wantedCopies(session, clones);
   const { earlierMs } = session.deadlineControl?.forecast ?? {};
   const share = shareOf(deps, session);
+  watchUnplaced(session);
   const outlook = watchLaunches(deps, session, { now, copies, own, share, earlierMs });
   const { granted, able } = await slotsOf(deps, session, now, { copies, outlook, own });
   const { isHeldBack = false, ...forDeadline } = turn;

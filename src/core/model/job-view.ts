@@ -354,6 +354,10 @@ export const isUnclaimed = ({ state, claimedAt, failure }: AttemptView): boolean
 export const isDeclined = ({ state, failure }: Pick<AttemptView, 'state' | 'failure'>): boolean =>
   state === 'lost' && failure?.cause === 'declined';
 
+/** Whether an attempt was launched and no place was found for its worker, which is told once launches were accepted. */
+export const foundNoPlace = ({ state, failure }: Pick<AttemptView, 'state' | 'failure'>): boolean =>
+  state === 'lost' && failure?.cause === 'expired';
+
 /** Tasks of all stages of a job. */
 export const taskCountOf = ({ stages }: Pick<JobState, 'stages'>): number =>
   stages.reduce((sum, { tasks }) => sum + tasks.length, 0);

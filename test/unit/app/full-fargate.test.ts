@@ -6,18 +6,37 @@ import { submitJob } from '../../../src/app/submit-job.ts';
 import { runTick } from '../../../src/app/tick-job.ts';
 import { durationMs, later } from '../../../src/contracts/units.ts';
 import { stageAt } from '../../../src/core/model/job-state.ts';
+import type { AttemptPayload } from '../../../src/contracts/payloads.ts';
 import type { LaunchRequest } from '../../../src/ports/launcher.ts';
+import { failure } from '../../support/job-states.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
 
 const slots = 40;
 const capacity =
   'Capacity is unavailable at this time. Please try again later or in a different availability zone';
 
-/** A job of 200 tasks on Fargate, which has room for so many, and of 20 on Lambda, which has room for all; seconds of ticks. */
-async function mixedJob(fargateRoom: number, stages = ['fargate', 'lambda']) {
+/**
+ * A job of 200 tasks on Fargate, which has room for so many, and of 20 on Lambda, which has room for all; seconds of ticks.
+ * With `failsAfterMs`, workers on Fargate are accepted, and are told so long after to have found no place.
+ */
+async function mixedJob(fargateRoom: number, stages = ['fargate', 'lambda'], failsAfterMs = 0) {
   const system = new ScriptedSystem();
   let room = fargateRoom;
   const asked: LaunchRequest[] = [];
+  const unplaced: { readonly payload: AttemptPayload; readonly at: number }[] = [];
+  /** Has workers of Fargate end which were accepted and found no place, as `worker-ended` tells. */
+  const endUnplaced = async (): Promise<void> => {
+    const now = system.clock.now();
+    for (const { payload } of unplaced.splice(
+      0,
+      unplaced.filter(({ at }) => now - at >= failsAfterMs).length,
+    )) {
+      const { attemptId } = payload;
+      const death = { invocation: `task-${attemptId}`, failure: failure('expired', capacity) };
+      await system.attempts.recordDeath(system.space(payload), attemptId, death, now);
+      await system.attempts.tell(system.space(payload), { attemptId, kind: 'end' }, now);
+    }
+  };
   const deps: SchedulerDeps = {
     ...system.deps,
     launcher: {
@@ -31,7 +50,9 @@ async function mixedJob(fargateRoom: number, stages = ['fargate', 'lambda']) {
         asked.push(...requests);
         const refused = new Set(requests.filter(({ kind }) => kind === 'fargate' && room-- < 1));
         const taken = requests.filter((each) => !refused.has(each));
-        for (const { payload } of taken) await system.succeed(payload);
+        for (const { payload, kind } of taken)
+          if (kind === 'fargate' && failsAfterMs > 0) unplaced.push({ payload, at: system.clock.now() });
+          else await system.succeed(payload);
         return requests.map((each) => ({
           attemptId: each.payload.attemptId,
           ...(refused.has(each)
@@ -40,7 +61,7 @@ async function mixedJob(fargateRoom: number, stages = ['fargate', 'lambda']) {
         }));
       },
     },
-    config: { ...system.deps.config, totalSlots: slots },
+    config: { ...system.deps.config, totalSlots: slots, fargateClaimLeaseMs: durationMs(600_000) },
   };
   await system.objects.write({ bucket: 'data', key: 'in/200' }, Buffer.from('one '.repeat(200)));
   await system.objects.write({ bucket: 'data', key: 'in/20' }, Buffer.from('one '.repeat(20)));
@@ -63,6 +84,7 @@ async function mixedJob(fargateRoom: number, stages = ['fargate', 'lambda']) {
   const tick = async (seconds: number): Promise<void> => {
     for (let second = 0; second < seconds; second++) {
       await system.clock.advance(1_000);
+      await endUnplaced();
       await runTick(deps, session);
     }
   };
@@ -103,4 +125,13 @@ it('asks for few slots for what Fargate alone is to run, and has no room for', a
   makeRoom(1_000);
   await tick(60);
   expect(stageAt(session.state, 0).state).toBe('done');
+});
+
+it('launches few workers on Fargate where those that it accepts find no place', async () => {
+  const { session, tick, of } = await mixedJob(Infinity, ['fargate'], 10_000);
+  await tick(600);
+  // Sixty times ten seconds for each of 40 slots made 2,400.
+  expect(of('fargate').length).toBeLessThan(900);
+  expect(of('fargate').length).toBeGreaterThan(100);
+  expect(session.state.stages[0]?.tasks.every(({ failures }) => failures === 0)).toBe(true);
 });

@@ -1,7 +1,13 @@
 import { type LocationFactor, locationFactors, type ZoneSample } from '../../estimate/location-factor.ts';
 import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
-import { type AttemptView, isLive, type StageView, type TaskView } from '../../model/job-view.ts';
+import {
+  type AttemptView,
+  foundNoPlace,
+  isLive,
+  type StageView,
+  type TaskView,
+} from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
 import type { LaunchPlace, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
@@ -72,7 +78,8 @@ function apartFrom<T extends Pick<ChosenZone, 'zone'>>(
 
 /**
  * The zone where a copy of a task ends first: that with the least t_new, and so the least factor. Of those about as good
- * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns. Undefined where
+ * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns, and a task whose
+ * attempts found no place. Undefined where
  * zones cannot be chosen.
  *
  * Source: Mantri §5.5: no copy starts at a location where it has little chance of finishing earlier. The order is ours.
@@ -84,7 +91,9 @@ export function chooseZone(
   if (zones === undefined) return undefined;
   const left = apartFrom(zones.best, copies);
   const placed = placedZone(zones, task.index);
-  return left.find(({ zone }) => zone === placed) ?? left[task.index % left.length];
+  const unplaced = task.attempts.filter(foundNoPlace).length;
+  const inPlaced = unplaced === 0 ? left.find(({ zone }) => zone === placed) : undefined;
+  return inPlaced ?? left[(task.index + unplaced) % left.length];
 }
 
 /** What the log is told of a zone that was chosen. */
@@ -100,7 +109,7 @@ export const zoneFacts = (chosen: ChosenZone | undefined): Facts =>
  * Where attempts that are owed run, by task, in stages of which one zone is found to be slower: they take turns in the
  * others, all of them and not the fastest alone, so that no zone gets whatever there is. Where a task has copies from the start
  * (`copy`, from 0), those take turns after each other, in all zones where none is slower: of two at random in three
- * zones, each third pair would be in one, and slow together where that is. Undefined where any zone will
+ * zones, each third pair would be in one, and slow together where that is. A task whose attempt found no place goes on to the next. Undefined where any zone will
  * do, where zones cannot be chosen, and in a stage that was placed by what it reads. Whoever asks nothing pays nothing.
  *
  * Source: Mantri §5.5, locationFactor, which is of copies there; the rules for what waits and for clones are ours.
@@ -126,7 +135,10 @@ export function zonesOfOwed(
     const all: readonly (ChosenZone | Pick<ChosenZone, 'zone'>)[] =
       ofOwed ?? (isSpread ? zones.map((zone) => ({ zone })) : []);
     const left = apartFrom(all, task.attempts.filter(isLive));
-    const chosen = left[(task.index + copy) % left.length];
+    const unplaced = task.attempts.filter(foundNoPlace).length;
+    // None of them had a place for it: then any zone will do.
+    if (unplaced >= left.length) return undefined;
+    const chosen = left[(task.index + copy + unplaced) % left.length];
     if (chosen === undefined) return undefined;
     return { zone: chosen.zone, ...('factor' in chosen ? { facts: zoneFacts(chosen) } : {}) };
   };

@@ -2,7 +2,7 @@ import type { TaskResult } from '../../../contracts/records.ts';
 import type { TaskPlacement } from '../../model/decision.ts';
 import { producersOf } from '../../model/edge-manifest.ts';
 import { stageAt } from '../../model/job-state.ts';
-import type { AttemptView, JobState, StageView } from '../../model/job-view.ts';
+import { type AttemptView, foundNoPlace, type JobState, type StageView } from '../../model/job-view.ts';
 import { type Share, sharesOf } from '../../model/split-stage.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import type { StagePlacement, StageSplits } from '../../model/tick-config.ts';
@@ -169,12 +169,15 @@ export const placedZone = (
 
 /**
  * The zone in which an attempt had best run; undefined where its stage was not placed. A copy of one that is slow there
- * may run anywhere: what slows that may be its zone's.
+ * may run anywhere: what slows that may be its zone's. So may one after an attempt that found no place there, which is not
+ * always told as it is launched.
  */
 export function wantedZone(stage: StageView, attempt: AttemptView): string | undefined {
   const zone = placedZone(stage, attempt.task);
-  const isForSlow = attempt.reason === 'backup' || attempt.reason === 'restart';
-  if (zone === undefined || !isForSlow) return zone;
+  if (zone === undefined) return zone;
   const before = stage.tasks[attempt.task]?.attempts.filter(({ number }) => number < attempt.number) ?? [];
+  if (before.some(foundNoPlace)) return undefined;
+  const isForSlow = attempt.reason === 'backup' || attempt.reason === 'restart';
+  if (!isForSlow) return zone;
   return before.some((each) => each.zone === zone) ? undefined : zone;
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { mantri } from '../../../../src/core/policy/mantri/mantri.ts';
 import { outrider } from '../../../../src/core/policy/outrider/outrider.ts';
 import type { PolicySet, PolicyView, Proposal } from '../../../../src/core/policy/policy-set.ts';
+import { failure } from '../../../support/job-states.ts';
 import { type TaskSpec, times, viewOf } from '../../../support/policy-views.ts';
 
 const zones = ['a', 'b', 'c'];
@@ -80,6 +81,27 @@ describe('a copy in a stage whose tasks were placed by what they read', () => {
     if (stage !== undefined) stage.placement = { zones, tasks: stage.tasks.map(() => 0), facts: {} };
     expect(proposals(mantri, view).map(([, , zone]) => zone)).toEqual(['b', 'c', 'b']);
     expect(firstFacts(mantri, view)).toMatchObject({ newMs: 26_667, locationFactor: 1, zoneSamples: 3 });
+  });
+});
+
+describe('where one zone is slower, an attempt that is owed', () => {
+  /** The zone of the next attempt of a task of which so many have found no place. */
+  const zoneAfter = (unplaced: number): string | undefined => {
+    const view = viewOf([...done('b'), ...done('c'), ...times(3, { doneMs: 60_000, zone: 'a' }), {}], {
+      zones,
+    });
+    const task = view.state.stages[0]?.tasks[9];
+    const spent = view.state.stages[0]?.tasks[0]?.attempts[0];
+    if (task === undefined || spent === undefined) throw new Error('no such task');
+    for (let number = 0; number < unplaced; number++)
+      task.attempts.push({ ...spent, number, state: 'lost', zone: undefined, failure: failure('expired') });
+    return mantri.placesOwed?.(view)(task)?.zone;
+  };
+
+  it('goes to the next of the others where there was no place for it, and anywhere where none of them had one', () => {
+    expect(zoneAfter(0)).toBe('c');
+    expect(zoneAfter(1)).toBe('b');
+    expect(zoneAfter(2)).toBeUndefined();
   });
 });
 

@@ -20,7 +20,7 @@ import {
   wantedZone,
 } from '../../../../src/core/policy/mantri/place-stages.ts';
 import { createRng } from '../../../../src/lib/rng.ts';
-import { attempt, attemptRecord, resultOf, tickConfig } from '../../../support/job-states.ts';
+import { attempt, attemptRecord, failure, resultOf, tickConfig } from '../../../support/job-states.ts';
 
 const at = epochMs;
 const zones = ['a', 'b', 'c'];
@@ -312,6 +312,18 @@ describe('a stage that was placed', () => {
     applyAttempt(state, attemptRecord('reduce/0/0', 'failed', 300, { zone: 'b' }), at(300));
     addAttempt(state, attempt('reduce/0/1'), 'retry', at(300));
     expect(zoneWanted(state, 'reduce/0/1')).toBe('b');
+  });
+
+  it('wants what comes after an attempt that found no place in its zone anywhere', () => {
+    const state = opened();
+    addAttempt(state, attempt('reduce/0/0'), 'first', at(200));
+    const unplaced = attemptRecord('reduce/0/0', 'launched', 300, { failure: failure('expired') });
+    applyAttempt(state, { ...unplaced, state: 'lost', endedAt: at(300) }, at(300));
+    addAttempt(state, attempt('reduce/0/1'), 'retry', at(300));
+    expect(zoneWanted(state, 'reduce/0/1')).toBeUndefined();
+    // And others of its stage as before.
+    addAttempt(state, attempt('reduce/1/0'), 'first', at(300));
+    expect(zoneWanted(state, 'reduce/1/0')).toBe('b');
   });
 
   it('wants copies of attempts that are slow in their zone anywhere, and of those that are slow elsewhere in it', () => {
