@@ -68,7 +68,8 @@ export async function recordWorkerEnd(
 }
 
 /**
- * Ends the last of these that nobody has. A death that is told once more, or whose first writing had lost its answer, finds
+ * Ends the first of these that nobody has. One further behind may not be theirs to take: where fewer workers were started
+ * than were asked for, those at the end are launched by another call. A death that is told once more, or whose first writing had lost its answer, finds
  * on the same way the one that it has ended before, and ends no other.
  */
 async function endUnclaimed(
@@ -77,7 +78,7 @@ async function endUnclaimed(
   ids: readonly AttemptId[],
   { death, now }: { readonly death: WorkerDeath; readonly now: EpochMs },
 ): Promise<[AttemptId, 'recorded' | 'refused'] | undefined> {
-  for (const each of ids.toReversed()) {
+  for (const each of ids) {
     if ((await attempts.recordDeath(space, each, death, now)) === 'recorded') return [each, 'recorded'];
     const [record] = (await attempts.read(space, [each], 'results')).attempts;
     if (record?.invocation === death.invocation) return [each, 'refused'];
@@ -87,8 +88,7 @@ async function endUnclaimed(
 
 /**
  * Ends the attempt that the worker had claimed of those that it might have taken. Where it had claimed none it ends
- * one that nobody has: there is one worker fewer for them, and those at the end are claimed last. Not where the worker
- * ended by itself, for then all had theirs.
+ * one that nobody has: there is one worker fewer for them. Not where the worker ended by itself, for then all had theirs.
  */
 async function recordEndInBatch(
   attempts: WorkerEndDeps['attempts'],

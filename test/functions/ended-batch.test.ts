@@ -63,14 +63,14 @@ describe('an attempt that was launched with others by one call', () => {
     expect((await attempts.told(space)).notes).toEqual([{ attemptId: second, kind: 'end' }]);
   });
 
-  it('is lost as the last that nobody has, where a task never came so far as to take one', async () => {
+  it('is lost as the first that nobody has, where a task never came so far as to take one', async () => {
     const unstarted = ended({ stopCode: 'TaskFailedToStart', stoppedReason: 'no image' });
     expect(await tell(unstarted)).toBe('recorded');
-    expect(await states()).toEqual(['running', 'launched', 'lost: exited']);
+    expect(await states()).toEqual(['running', 'lost: exited', 'launched']);
     // Such events may be delivered again.
     expect(await tell(unstarted)).toBe('refused');
-    expect(await states()).toEqual(['running', 'launched', 'lost: exited']);
-    expect((await attempts.told(space)).notes).toEqual([{ attemptId: third, kind: 'end' }]);
+    expect(await states()).toEqual(['running', 'lost: exited', 'launched']);
+    expect((await attempts.told(space)).notes).toEqual([{ attemptId: second, kind: 'end' }]);
   });
 
   it('is lost once for each task that took none, also where one is told of twice at a time', async () => {
@@ -81,9 +81,18 @@ describe('an attempt that was launched with others by one call', () => {
     attempts.read = (of, wanted, what) =>
       what === 'records' ? Promise.resolve(before) : read(of, wanted, what);
     await Promise.all([tell(unstarted), tell(unstarted)]);
-    expect(await states()).toEqual(['running', 'launched', 'lost: exited']);
+    expect(await states()).toEqual(['running', 'lost: exited', 'launched']);
     await tell(ended({ taskArn: `${taskArn}0`, stopCode: 'TaskFailedToStart', stoppedReason: 'no image' }));
     expect(await states()).toEqual(['running', 'lost: exited', 'lost: exited']);
+  });
+
+  it('is left to another call where ECS has started fewer than were asked for, one of which dies', async () => {
+    // Two were started: the other has taken the first, and the third is asked for anew, alone.
+    await tell(
+      ended({ stopCode: 'TaskFailedToStart', stoppedReason: 'Capacity is unavailable at this time' }),
+    );
+    expect(await states()).toEqual(['running', 'lost: expired', 'launched']);
+    expect(await claim(third, 'the task that is started later')).toBe('claimed');
   });
 
   it('is left alone where a task ended by itself, with another or with none', async () => {
