@@ -3,7 +3,10 @@ import { parseInput } from './invalid.ts';
 
 /**
  * List prices in dollars: the one table of them, with the day on which they were looked up and the region that they hold
- * for. Lambda on arm64, as it is deployed, and on x86; Fargate on demand, for which arm64 is a fifth cheaper than this.
+ * for. Lambda and Fargate on arm64, as they are deployed, and on x86; Fargate on demand, which its tasks on Spot are taken for, too:
+ * what Spot costs changes by the day.
+ *
+ * Source of Fargate's on arm64: https://aws.amazon.com/fargate/pricing, "Linux/ARM".
  */
 export const listPrices = {
   asOf: '2026-11-01',
@@ -11,8 +14,10 @@ export const listPrices = {
   lambdaGbSecond: 0.0000133334,
   lambdaX86GbSecond: 0.0000166667,
   lambdaRequest: 0.2 / 1e6,
-  fargateVcpuHour: 0.04048,
-  fargateGbHour: 0.004445,
+  fargateVcpuHour: 0.03238,
+  fargateGbHour: 0.00356,
+  fargateX86VcpuHour: 0.04048,
+  fargateX86GbHour: 0.004445,
   dynamoWrite: 0.625 / 1e6,
   dynamoRead: 0.125 / 1e6,
   /** PUT, COPY, POST and LIST. */
@@ -38,6 +43,8 @@ export const priceOverridesSchema = z.strictObject({
   lambdaRequest: price.optional(),
   fargateVcpuHour: price.optional(),
   fargateGbHour: price.optional(),
+  fargateX86VcpuHour: price.optional(),
+  fargateX86GbHour: price.optional(),
   dynamoWrite: price.optional(),
   dynamoRead: price.optional(),
   s3Put: price.optional(),

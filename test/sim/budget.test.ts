@@ -10,7 +10,7 @@ type JobInput = ScenarioInput['jobs'][number];
 /** Dollars of a second of a medium worker on Lambda: 1,769 MB at $0.0000133334 for a GB. */
 const lambdaSecond = (1769 / 1024) * 0.0000133334;
 /** Dollars of a second of a medium worker on Fargate: 1 vCPU and 2 GB by the hour. */
-const fargateSecond = (0.04048 + 2 * 0.004445) / 3600;
+const fargateSecond = (0.03238 + 2 * 0.00356) / 3600;
 /** What an attempt asks for is below this: two objects in and out, and a record of a few dozen writes. */
 const requestsMost = 0.0001;
 
@@ -102,11 +102,11 @@ describe('a budget in the simulator, by production ticks', () => {
   it('counts a minute of Fargate for attempts of a second', async () => {
     const worker = { kind: 'fargate', size: 'medium' } as const;
     const stages = [{ name: 'map', tasks: 100, workMs: 1_000 }];
-    // A minute costs $0.00082: six fit into half a cent, where sixty seconds of work would by far.
-    const outcome = await runOne(job({ stages, worker, budget: 0.005, onBudget: 'stop' }));
+    // A minute costs $0.00066: six fit into $0.004, where sixty seconds of work would by far.
+    const outcome = await runOne(job({ stages, worker, budget: 0.004, onBudget: 'stop' }));
     expect(outcome.state).toBe('failed');
     expect(launched(outcome)).toBeLessThanOrEqual(6);
-    expect(outcome.dollars).toBeLessThanOrEqual(0.005 + 60 * fargateSecond);
+    expect(outcome.dollars).toBeLessThanOrEqual(0.004 + 60 * fargateSecond);
   });
 });
 

@@ -37,6 +37,8 @@ describe('costs at list prices', () => {
       computeDollars({ kind: 'fargate', size: 'small' }, 60_000),
     );
     expect(computeDollars({ kind: 'fargate', size: 'small' }, 0)).toBe(0);
+    // A vCPU and 2 GB, on arm64 as tasks are deployed: $0.03238 and 2 x $0.00356.
+    expect(computeDollars({ kind: 'fargate', size: 'medium' }, 3_600_000)).toBeCloseTo(0.0395, 9);
   });
 
   it('are told by names that scripts rely on, and added to', () => {

@@ -44,7 +44,7 @@ it('adds to each stage what its attempts have told beyond its record, at the pri
   ]);
   expect(last.workerMs).toBe(3_639_000);
   // An hour of 1 vCPU and 2 GB.
-  expect(last.compute).toBeCloseTo(0.5 + 0.04048 + 2 * 0.004445, 9);
+  expect(last.compute).toBeCloseTo(0.5 + 0.03238 + 2 * 0.00356, 9);
 });
 
 it('believes no worker whose clock is behind when somebody else has ended its attempt', () => {
