@@ -385,11 +385,11 @@ function grantTasks(grantee: IGrantable, fargate: FargateWorkers): void {
   for (const statement of statements) grantee.grantPrincipal.addToPrincipalPolicy(statement);
 }
 
-/** Tasks get their names when they start, so the right to stop is for every task of the cluster. */
+/** Tasks get their names when they start, so the right to stop, and to see which are left, is for every task of the cluster. */
 function grantTaskStops(grantee: IGrantable, fargate: FargateWorkers): void {
   grantee.grantPrincipal.addToPrincipalPolicy(
     new PolicyStatement({
-      actions: ['ecs:StopTask'],
+      actions: ['ecs:DescribeTasks', 'ecs:StopTask'],
       resources: [ecsArn(fargate, 'task', `${fargate.cluster.ref}/*`)],
       conditions: inClusterOf(fargate),
     }),

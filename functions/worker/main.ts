@@ -13,6 +13,8 @@ const payload = attemptPayloadSchema.parse(JSON.parse(textSetting(process.env, S
 /** From SIGTERM to SIGKILL, as the task definition has it (`stopTimeout`). */
 const spotNotice = durationMs(120_000);
 const stopNotice = durationMs(30_000);
+/** After its work its last lines are written, and its connections closed, long before that. */
+const lingerMs = 60_000;
 const stop = new AbortController();
 process.once('SIGTERM', () => {
   // Hand on what was done, or remove what was written, say so and end: the task is launched again meanwhile.
@@ -28,3 +30,5 @@ const deps = { ...(await buildKeepingDeps(process.env, place, payload)), stopSig
 // A Fargate task lasts as long as it needs.
 await runBatch({ ...deps, invocation: place.node }, payload);
 await stayForReaders(deps, payload);
+// What user code has left open keeps a process, and its task is billed for as long.
+setTimeout(() => process.exit(), lingerMs).unref();

@@ -9,7 +9,7 @@ import {
 } from '../contracts/records.ts';
 import type { DurationMs } from '../contracts/units.ts';
 import { cleanUp } from './end-job.ts';
-import { endWorkers } from './end-workers.ts';
+import { endLeftWorkers, endWorkers } from './end-workers.ts';
 import type { FinishDeps } from './finish-job.ts';
 import { completeJob, publishedParts } from './publish-output.ts';
 import { stopAttempts } from './stop-attempts.ts';
@@ -86,5 +86,6 @@ export async function failJob(
   const attempts = shards === undefined ? [] : await stopAttempts(deps, { jobId, shards }, patienceMs);
   await endWorkers(deps, jobId, attempts);
   await cleanUp(deps, await endJob(deps, job, error));
+  await endLeftWorkers(deps, jobId, attempts);
   await tellLastCounts(deps, jobId, attempts);
 }

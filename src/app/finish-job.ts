@@ -9,7 +9,7 @@ import { cleanUp, type CleanUpDeps } from './end-job.ts';
 import { type LearnDeps, learnForecast, planToLearn } from './learn-forecast.ts';
 import { type PublishDeps, publishOutput } from './publish-output.ts';
 import { findJob } from './query-jobs.ts';
-import { endWorkers, type EndWorkersDeps } from './end-workers.ts';
+import { endLeftWorkers, endWorkers, type EndWorkersDeps } from './end-workers.ts';
 import { stopAttempts } from './stop-attempts.ts';
 import { tellLastCounts } from './tell-costs.ts';
 
@@ -40,6 +40,7 @@ export async function finishJob(
     planToLearn(deps, ended),
   ]);
   await cleanUp(deps, ended);
+  if (patienceMs > 0) await endLeftWorkers(deps, jobId, attempts);
   // Last: nobody's slots wait for it.
   await learnForecast(deps, plan, attempts);
   await tellLastCounts(deps, jobId, attempts);

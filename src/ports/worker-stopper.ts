@@ -5,4 +5,9 @@ export interface WorkerStopper {
    * on a worker on Lambda, and on one that has ended. Answers what went wrong, if anything. Never throws.
    */
   stop(node: string): Promise<string | undefined>;
+  /**
+   * Of these nodes those on which a task on Fargate is that nobody has stopped and that has not ended by itself; and what kept
+   * it from asking for others, if anything. Never throws.
+   */
+  living(nodes: readonly string[]): Promise<{ readonly nodes: readonly string[]; readonly wrong?: string }>;
 }

@@ -47,6 +47,7 @@ const actionsOfCommands: Readonly<Record<string, string>> = {
   DeleteCommand: 'roster:DeleteItem',
   DeleteObjectsCommand: 's3:DeleteObject',
   DescribeExecutionCommand: 'states:DescribeExecution',
+  DescribeTasksCommand: 'ecs:DescribeTasks',
   GetCommand: 'dynamodb:GetItem',
   GetObjectCommand: 's3:GetObject',
   HeadObjectCommand: 's3:GetObject',
@@ -66,8 +67,7 @@ const actionsOfCommands: Readonly<Record<string, string>> = {
   StopTaskCommand: 'ecs:StopTask',
   UpdateCommand: 'dynamodb:UpdateItem',
   UploadPartCommand: 's3:PutObject',
-  // The right of whoever reads logs, which no function does.
-  FilterLogEventsCommand: 'logs:FilterLogEvents',
+  FilterLogEventsCommand: 'logs:FilterLogEvents', // Of whoever reads logs, which no function does.
 };
 
 const adaptersDir = new URL('../../src/adapters/aws/', import.meta.url);
@@ -83,8 +83,8 @@ const workerActions = [
   's3:PutObject',
 ];
 
-/** Whoever ends a job gives its slots back, reads zones, and stops tasks that hang. */
-const endingActions = ['dynamodb:DeleteItem', 'ecs:StopTask', session];
+/** Whoever ends a job gives its slots back, reads zones, and finds and stops tasks that hang. */
+const endingActions = ['dynamodb:DeleteItem', 'ecs:DescribeTasks', 'ecs:StopTask', session];
 
 /** The scheduler reads plans and writes manifests, and removes those that it wrote after its job's end. */
 const schedulerObjectActions = [

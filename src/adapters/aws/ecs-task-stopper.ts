@@ -1,4 +1,4 @@
-import { type ECSClient, StopTaskCommand } from '@aws-sdk/client-ecs';
+import { DescribeTasksCommand, type ECSClient, StopTaskCommand } from '@aws-sdk/client-ecs';
 import { ownStopReason } from '../../contracts/worker-events.ts';
 import type { WorkerStopper } from '../../ports/worker-stopper.ts';
 import { backoff } from './backoff.ts';
@@ -15,6 +15,24 @@ const firstBackoff = 3;
 /** Not where no answer came: another would be waited for as long. */
 const wasRefused = (fault: Fault): boolean => fault.status !== undefined && isPassing(fault);
 
+/** Tasks that one DescribeTasks takes. */
+const describedAtOnce = 100;
+
+/** Asks ECS, a few times where it refuses to answer for now; answers what went wrong, if anything. */
+async function asking(ask: () => Promise<unknown>): Promise<string | undefined> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await ask();
+      return undefined;
+    } catch (cause) {
+      const fault = faultOf(cause);
+      if (isForgotten(fault.message)) return undefined;
+      if (tries >= mostTries || !wasRefused(fault)) return `${fault.name}: ${fault.message}`;
+      await backoff(firstBackoff + tries);
+    }
+  }
+}
+
 /** Stops tasks of one cluster of ECS. */
 export class EcsTaskStopper implements WorkerStopper {
   private readonly ecs: ECSClient;
@@ -28,16 +46,23 @@ export class EcsTaskStopper implements WorkerStopper {
   async stop(node: string): Promise<string | undefined> {
     if (!taskName.test(node)) return undefined;
     const asked = { cluster: this.cluster, task: node, reason: ownStopReason };
-    for (let tries = 1; ; tries++) {
-      try {
-        await this.ecs.send(new StopTaskCommand(asked));
-        return undefined;
-      } catch (cause) {
-        const fault = faultOf(cause);
-        if (isForgotten(fault.message)) return undefined;
-        if (tries >= mostTries || !wasRefused(fault)) return `${fault.name}: ${fault.message}`;
-        await backoff(firstBackoff + tries);
-      }
+    return asking(() => this.ecs.send(new StopTaskCommand(asked)));
+  }
+
+  async living(
+    nodes: readonly string[],
+  ): Promise<{ readonly nodes: readonly string[]; readonly wrong?: string }> {
+    const named = [...new Set(nodes)].filter((node) => taskName.test(node));
+    const found: string[] = [];
+    for (let from = 0; from < named.length; from += describedAtOnce) {
+      const asked = { cluster: this.cluster, tasks: named.slice(from, from + describedAtOnce) };
+      const wrong = await asking(async () => {
+        const { tasks = [] } = await this.ecs.send(new DescribeTasksCommand(asked));
+        for (const { taskArn, desiredStatus } of tasks)
+          if (taskArn !== undefined && desiredStatus !== 'STOPPED') found.push(taskArn);
+      });
+      if (wrong !== undefined) return { nodes: found, wrong };
     }
+    return { nodes: found };
   }
 }

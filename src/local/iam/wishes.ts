@@ -181,6 +181,7 @@ const ecsInput = z.looseObject({
   cluster: z.string().default('default'),
   taskDefinition: z.string().default(''),
   task: z.string().default(''),
+  tasks: z.array(z.string()).default([]),
 });
 
 const lastPart = (nameOrArn: string): string => nameOrArn.slice(nameOrArn.lastIndexOf('/') + 1);
@@ -193,6 +194,13 @@ const readEcs: Reader = (facts, around) => {
   if (facts.operation === 'StopTask') {
     const task = arnOf(around, 'ecs', `task/${cluster}/${lastPart(parsed.data.task)}`);
     return wish('ecs:StopTask', task, context);
+  }
+  if (facts.operation === 'DescribeTasks') {
+    const tasks = parsed.data.tasks.map((task) => arnOf(around, 'ecs', `task/${cluster}/${lastPart(task)}`));
+    return {
+      ...wish('ecs:DescribeTasks', '', context),
+      wishes: tasks.map((resource) => ({ action: 'ecs:DescribeTasks', resource })),
+    };
   }
   if (facts.operation !== 'RunTask') return unknownWish(facts);
   const [family = '', revision = '1'] = lastPart(parsed.data.taskDefinition).split(':');

@@ -1,4 +1,10 @@
-import { ConflictException, ECSClient, RunTaskCommand, StopTaskCommand } from '@aws-sdk/client-ecs';
+import {
+  DescribeTasksCommand,
+  ConflictException,
+  ECSClient,
+  RunTaskCommand,
+  StopTaskCommand,
+} from '@aws-sdk/client-ecs';
 import { InvokeCommand, LambdaClient, LambdaServiceException } from '@aws-sdk/client-lambda';
 import { mockClient } from 'aws-sdk-client-mock';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -350,6 +356,29 @@ describe('stopping', () => {
     for (const node of ['outrider-worker/2026/11/26/[$LATEST]0123', 'fargate/ip-10-0-0-1'])
       expect(await stopper.stop(node)).toBeUndefined();
     expect(ecs.calls()).toHaveLength(0);
+  });
+
+  it('finds which tasks nobody has stopped, a hundred by a call, and asks about nothing else', async () => {
+    const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
+    const tasks = Array.from({ length: 150 }, (_, index) => `${task}${String(index)}`);
+    ecs
+      .on(DescribeTasksCommand)
+      .resolvesOnce({
+        tasks: [
+          { taskArn: `${task}0`, desiredStatus: 'RUNNING' },
+          { taskArn: `${task}1`, desiredStatus: 'STOPPED' },
+        ],
+        failures: [{ arn: `${task}2`, reason: 'MISSING' }],
+      })
+      .rejects(fault('AccessDeniedException', 400, 'not authorized'));
+    expect(await stopper.living(['outrider-worker/2026/[$LATEST]0123', ...tasks, ...tasks])).toEqual({
+      nodes: [`${task}0`],
+      wrong: 'AccessDeniedException: not authorized',
+    });
+    const calls = ecs.commandCalls(DescribeTasksCommand).map(({ args }) => args[0].input.tasks?.length);
+    expect(calls).toEqual([100, 50]);
+    expect(await stopper.living(['outrider-worker/2026/[$LATEST]0123'])).toEqual({ nodes: [] });
+    expect(ecs.calls()).toHaveLength(2);
   });
 
   it('can do nothing about a Lambda invocation', async () => {

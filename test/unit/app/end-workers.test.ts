@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { endWorkers } from '../../../src/app/end-workers.ts';
+import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
+import { endLeftWorkers, endWorkers } from '../../../src/app/end-workers.ts';
 import { attemptIdOf } from '../../../src/contracts/ids.ts';
 import type { AttemptRecord, AttemptState } from '../../../src/contracts/records.ts';
 import { epochMs } from '../../../src/contracts/units.ts';
@@ -27,6 +28,7 @@ it('ends workers that still work, and once more those that were given up, and te
       asked.push(node);
       return Promise.resolve(node === 'hung' ? 'ThrottlingException: slow down' : undefined);
     },
+    living: () => Promise.resolve({ nodes: [] }),
   };
   const jobId = freshJobId();
   const attempts = [
@@ -49,4 +51,44 @@ it('ends workers that still work, and once more those that were given up, and te
   ]);
   await endWorkers({ log }, jobId, attempts);
   expect(asked).toHaveLength(2);
+});
+
+it('ends workers that are still there some seconds after their attempts and their job have ended', async () => {
+  const [asked, stopped, warnings]: [string[][], string[], string[]] = [[], [], []];
+  const clock = new MemoryClock();
+  const began = clock.now();
+  const workers = {
+    stop: (node: string) => {
+      stopped.push(node);
+      return Promise.resolve(undefined);
+    },
+    // One of them leaves within three seconds.
+    living: (nodes: readonly string[]) => {
+      asked.push([...nodes]);
+      const left = nodes.filter(
+        (node) => node === 'stays' || (node === 'leaves' && clock.now() < began + 3_000),
+      );
+      return Promise.resolve({ nodes: left, ...(asked.length === 1 ? { wrong: 'ServerException' } : {}) });
+    },
+  };
+  const log: Log = { info: () => undefined, warn: (event) => warnings.push(event) };
+  const attempts = [
+    attemptIn('done', 0, 'stays'),
+    attemptIn('failed', 1, 'leaves'),
+    attemptIn('cancelled', 2, 'gone'),
+    attemptIn('running', 3, 'stopped before'),
+    attemptIn('launched', 4),
+  ];
+  const ending = endLeftWorkers({ log, workers, clock }, freshJobId(), attempts);
+  await clock.advance(10_000);
+  await ending;
+  expect(asked).toEqual([
+    ['stays', 'leaves', 'gone'],
+    ['stays', 'leaves'],
+  ]);
+  expect(stopped).toEqual(['stays']);
+  expect(warnings).toEqual(['workers-not-found']);
+  // Nothing is waited for where all are gone.
+  await endLeftWorkers({ log, workers, clock }, freshJobId(), [attemptIn('done', 2, 'gone')]);
+  expect(stopped).toHaveLength(1);
 });
