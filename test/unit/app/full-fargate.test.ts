@@ -34,7 +34,7 @@ async function mixedJob(fargateRoom: number, stages = ['fargate', 'lambda'], fai
       const { attemptId } = payload;
       const death = { invocation: `task-${attemptId}`, failure: failure('expired', capacity) };
       await system.attempts.recordDeath(system.space(payload), attemptId, death, now);
-      await system.attempts.tell(system.space(payload), { attemptId, kind: 'end' }, now);
+      await system.attempts.tell(system.space(payload), { attemptId, kind: 'end' });
     }
   };
   const deps: SchedulerDeps = {
