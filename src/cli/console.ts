@@ -1,8 +1,10 @@
+import { badInput, systemCode } from './failures.ts';
 import { makeStyle, type Style } from '../report/style.ts';
 
 /** Where a command reads its surroundings and writes: real streams, or a test's. */
 export interface Console {
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Throws `InvalidInputError` where it was removed. */
   readonly cwd: string;
   /** Results. */
   readonly out: (text: string) => void;
@@ -27,13 +29,25 @@ export function processConsole(onUnread: () => void): Console {
   };
   return {
     env: process.env,
-    cwd: process.cwd(),
+    // Asked for where it is needed, within what tells of errors.
+    get cwd() {
+      return workingDirectory();
+    },
     out: untilGone(process.stdout, onGone),
     err: untilGone(process.stderr, onGone),
     terminalColumns: () => (process.stderr.isTTY ? process.stderr.columns || fallbackColumns : undefined),
     outStyle: styleOf(process.stdout),
     errStyle: styleOf(process.stderr),
   };
+}
+
+function workingDirectory(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error;
+    throw badInput('the working directory is gone: go to another', error);
+  }
 }
 
 /** Why a write fails where a pipe's reader has gone, as `head` does, a terminal was closed, or a connection was cut. */

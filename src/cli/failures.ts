@@ -47,18 +47,24 @@ const outages: ReadonlySet<string> = new Set([
   'DynamoDbUnavailableError',
 ]);
 
-/** The exit code for an error that ended the command. Unforeseen ones count as a failed job. */
+/**
+ * The exit code for an error that ended the command. Unforeseen ones count as a failed job, but for what the system refuses: a
+ * job that has failed is never thrown.
+ */
 export function exitCodeOf(error: unknown): number {
   if (!(error instanceof Error)) return ExitCode.jobFailed;
   // By name, not by class: the embedded stack has errors of its own.
   if (error.name === 'Interrupted') return ExitCode.interrupted;
   if (inputMistakes.has(error.name)) return ExitCode.badInput;
-  return outages.has(error.name) ? ExitCode.unavailable : ExitCode.jobFailed;
+  if (outages.has(error.name)) return ExitCode.unavailable;
+  return refusalInWords(error) === undefined ? ExitCode.jobFailed : ExitCode.badInput;
 }
 
 /** One line for the user; the stack too where `OUTRIDER_DEBUG` is set. */
 export function describeFailure(error: unknown, env: Readonly<Record<string, string | undefined>>): string {
-  const message = error instanceof Error ? error.message || error.name : String(error);
+  const said = error instanceof Error ? error.message || error.name : String(error);
+  const refusal = refusalInWords(error);
+  const message = refusal === undefined ? said : `${refusal} (${said})`;
   const line = `outrider: ${oneLine(message)}${factsOf(error, message)}`;
   const isDebugging = env.OUTRIDER_DEBUG !== undefined && env.OUTRIDER_DEBUG !== '';
   return isDebugging && error instanceof Error ? `${line}\n${debugText(error)}` : line;
@@ -108,10 +114,15 @@ const systemReasons: ReadonlyMap<string, string> = new Map(
   }),
 );
 
+/** Why the system refused something about files, in words; undefined where the error is of another kind. */
+export function refusalInWords(error: unknown): string | undefined {
+  const code = systemCode(error);
+  return code === undefined ? undefined : systemReasons.get(code);
+}
+
 /** Why the system refused, in words where we have them. */
 export function systemReason(error: unknown): string {
-  const code = systemCode(error);
-  const reason = code === undefined ? undefined : systemReasons.get(code);
+  const reason = refusalInWords(error);
   if (reason !== undefined) return reason;
   return error instanceof Error ? error.message : String(error);
 }

@@ -16,11 +16,11 @@ import {
   dataBucketOf,
   failureOf,
   objectStoreOf,
+  refusedStart,
   startEmbeddedStack,
   warningsOf,
   type StackConnection,
 } from './embedded-stack.ts';
-import { badInput } from './failures.ts';
 import { injectOption, parseInject } from './inject-option.ts';
 import { withInterrupts } from './interrupts.ts';
 import { Phases } from './phases.ts';
@@ -98,13 +98,7 @@ async function runLocal(
       ...(slots === undefined ? {} : { slots }),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(injection === undefined ? {} : { injection }),
-    }).catch((error: unknown) => {
-      if (!(error instanceof Error) || error.name !== 'PortTakenError') throw error;
-      throw badInput(
-        `port ${options.port ?? ''} is taken: end what listens there, or give another --port`,
-        error,
-      );
-    });
+    }).catch((error: unknown) => refusedStart(error, state.path));
     phases.end();
     writeLines(console.err, warningsOf(stack));
     try {

@@ -18,6 +18,7 @@ import { badInput, LeftBehindError } from './failures.ts';
 import {
   dataBucketOf,
   failureOf,
+  refusedStart,
   startEmbeddedStack,
   warningsOf,
   type EmbeddedStack,
@@ -152,7 +153,7 @@ async function startAndRun(
 ): Promise<{ readonly stack: EmbeddedStack; readonly ran: Ran }> {
   const { signal, isKept, phases } = work;
   signal.throwIfAborted();
-  const stack = await deps.startStack({
+  const starting = deps.startStack({
     stateDir,
     onPhase: (phase) => {
       phases.enter(phase);
@@ -162,6 +163,7 @@ async function startAndRun(
     ...(request.slots === undefined ? {} : { slots: request.slots }),
     ...(request.injection === undefined ? {} : { injection: request.injection }),
   });
+  const stack = await starting.catch((error: unknown) => refusedStart(error, stateDir));
   const warnings = warningsOf(stack);
   if (warnings.length > 0) phases.end();
   writeLines(deps.console.err, warnings);

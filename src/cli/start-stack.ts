@@ -1,8 +1,9 @@
+import { sep } from 'node:path';
 import { OutputName } from '../contracts/settings.ts';
 import type { InjectedCounts, Injection } from '../local/inject/injection.ts';
 import type { ObjectFiles } from '../local/s3/object-files.ts';
 import type { ApiCredentials } from './api-client.ts';
-import { badInput, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
+import { badInput, refusalInWords, ServiceUnavailableError, systemCode, systemReason } from './failures.ts';
 
 /** What a client needs to reach an embedded stack; also what `connection.json` holds. */
 export interface StackConnection {
@@ -61,6 +62,31 @@ export async function startEmbeddedStack(options: StartOptions): Promise<Embedde
     ...(options.onPhase === undefined ? {} : { onPhase: options.onPhase }),
     ...(options.apiPort === undefined ? {} : { ports: { api: options.apiPort } }),
   });
+}
+
+/** Throws why a stack did not start, where the system or a port does not let it; any other error as it is. */
+export function refusedStart(error: unknown, stateDir: string): never {
+  if (!(error instanceof Error)) throw error;
+  // As Node and our servers tell them.
+  const { port, path = stateDir } = error as { readonly port?: number; readonly path?: string };
+  if (error.name === 'PortTakenError')
+    throw badInput(`port ${String(port)} is taken: end what listens there, or give another --port`, error);
+  if (systemCode(error) === undefined) throw error;
+  const refusal = refusalInWords(error);
+  // No more processes, say, which passes.
+  if (refusal === undefined)
+    throw new ServiceUnavailableError(`the stack cannot be started: ${error.message}`, {}, { cause: error });
+  if (port !== undefined)
+    throw badInput(
+      `port ${String(port)} cannot be listened at: ${refusal}; give another --port, such as one above 1023`,
+      error,
+    );
+  throw badInput(
+    `${path}${sep}`.startsWith(`${stateDir}${sep}`)
+      ? `the stack cannot be started, since its data cannot be written to ${stateDir}: ${refusal}; name another place with --state-dir`
+      : `the stack cannot be started: ${path}: ${refusal}`,
+    error,
+  );
 }
 
 /** Lines for the user about what a stack found as it started. */

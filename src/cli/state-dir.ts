@@ -1,9 +1,9 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createPrivateFile, makePrivateDirectory, NotPrivateError } from '../local/private-files.ts';
 import { badInput, systemCode, systemReason } from './failures.ts';
 import { takeLock } from './stack-lock.ts';
+import { makeTemporaryDirectory } from './temporary-directory.ts';
 
 /** A directory in which one embedded stack keeps its data, locked against a second one. */
 export interface StateDir {
@@ -28,9 +28,10 @@ const harmless: ReadonlySet<string> = new Set([
   '.gitignore',
 ]);
 
-/** A new directory among the machine's temporary files. */
+/** A new directory among the machine's temporary files. Throws `InvalidInputError` where there can be none. */
 export async function makeTemporaryStateDir(isWanted: boolean): Promise<StateDir> {
-  const path = await mkdtemp(join(tmpdir(), 'outrider-'));
+  const otherwise = ", or one for the stack's data with --state-dir";
+  const path = await makeTemporaryDirectory('outrider-', otherwise);
   return {
     path,
     release: async ({ keep = isWanted } = {}) => {

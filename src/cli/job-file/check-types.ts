@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import * as z from 'zod';
 import { badInput } from '../failures.ts';
+import { makeTemporaryDirectory } from '../temporary-directory.ts';
 import { KeptChecks, settingsFiles, userCache } from './kept-checks.ts';
 import { isOwnOrBrought } from './own-package.ts';
 import {
@@ -40,7 +40,7 @@ export async function checkTypes(file: string, cache = userCache()): Promise<boo
   const fixed = projectFor(file, basis, { own: noSettings, packageTypes: '' });
   const kept = settings && new KeptChecks(cache, { ...compiler, file, basis, project: fixed });
   if ((await kept?.has()) === true) return true;
-  const directory = await realpath(await mkdtemp(join(tmpdir(), 'outrider-types-')));
+  const directory = await realpath(await makeTemporaryDirectory('outrider-types-'));
   try {
     const output = await check(file, basis, { program: compiler.program, directory });
     refuse(file, output, directory);

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -9,6 +8,7 @@ import type { JobDescription } from '../../dataflow/runtime.ts';
 import { plainEnvironment } from '../../worker/processes/child-environment.ts';
 import { framesIn } from '../../worker/user-code/user-frames.ts';
 import { badInput } from '../failures.ts';
+import { makeTemporaryDirectory } from '../temporary-directory.ts';
 
 /** What the process answers on file descriptor 3. */
 const answerSchema = z.union([
@@ -49,7 +49,7 @@ const limitMs = 30_000;
  * @throws InvalidInputError where the file fails when it is loaded, exports no job, or does not come to an end.
  */
 export async function describeBundle(bundle: Uint8Array, name: string): Promise<JobDescription> {
-  const directory = await mkdtemp(join(tmpdir(), 'outrider-job-'));
+  const directory = await makeTemporaryDirectory('outrider-job-');
   try {
     const path = join(directory, 'bundle.mjs');
     await writeFile(path, bundle);

@@ -124,6 +124,20 @@ describe('failures', () => {
     expect(exitCodeOf(new TypeError('x'))).toBe(1);
   });
 
+  it.each(['ENOENT', 'EACCES', 'ENOSPC', 'EROFS', 'EMFILE'])(
+    'takes what the system refuses for no failed job, wherever that is: %s',
+    (code) => {
+      expect(exitCodeOf(Object.assign(new Error('x'), { code }))).toBe(2);
+    },
+  );
+
+  it('puts what the system refuses into words', () => {
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    expect(describeFailure(full, {})).toBe(
+      'outrider: the disk is full (ENOSPC: no space left on device, write)',
+    );
+  });
+
   it('says what it is about where its message does not', () => {
     const details = { uri: 's3://my-bukcet/k', fault: 'NoSuchBucket', status: 404 };
     expect(describeFailure(new NotFoundError('write: no such bucket', details), {})).toBe(

@@ -212,6 +212,22 @@ describe('outrider run', () => {
     expect(log).toEqual(['start', 'cancel', 'stop']);
   });
 
+  it('says that no stack could be started, which is no failed job, and where its data were to go', async () => {
+    const { cwd, deps } = await fakeStack([succeeded]);
+    await writeInputs(cwd);
+    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    const startStack: RunDeps['startStack'] = () => Promise.reject(full);
+    const error: unknown = await runCommand('wordcount', options({}), { ...deps, startStack }, never).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({
+      message: expect.stringMatching(
+        /^the stack cannot be started, since its data cannot be written to .*: the disk is full; name another place with --state-dir$/,
+      ) as string,
+    });
+    expect(exitCodeOf(error)).toBe(ExitCode.badInput);
+  });
+
   it('says what the stack has found of its data', async () => {
     const { cwd, store, deps, written } = await fakeStack([succeeded]);
     await writeInputs(cwd);

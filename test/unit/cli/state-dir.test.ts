@@ -1,8 +1,9 @@
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
-import { lockEndedStack, openStateDir } from '../../../src/cli/state-dir.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { exitCodeOf } from '../../../src/cli/failures.ts';
+import { lockEndedStack, makeTemporaryStateDir, openStateDir } from '../../../src/cli/state-dir.ts';
 import { startOf } from '../../../src/local/live-process.ts';
 import { scratchDir } from './fixtures.ts';
 
@@ -101,5 +102,24 @@ describe('a directory for the data of a stack', () => {
     await expect(lockEndedStack(cwd)).rejects.toThrow(
       `--state-dir ${cwd} is in use by process ${String(process.pid)}`,
     );
+  });
+});
+
+describe('a directory among the temporary files', () => {
+  it.each([
+    ['none', 'there is no such file or directory'],
+    ['file', 'a part of its path is not a directory'],
+  ])('is refused by its place where that is %s', async (name, reason) => {
+    const cwd = await scratchDir();
+    await writeFile(join(cwd, 'file'), '');
+    vi.stubEnv('TMPDIR', join(cwd, name));
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    const error: unknown = await makeTemporaryStateDir(false).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      message: `no directory can be made in ${join(cwd, name)}: ${reason}; name another place with TMPDIR, or one for the stack's data with --state-dir`,
+    });
+    expect(exitCodeOf(error)).toBe(2);
   });
 });
