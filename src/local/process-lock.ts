@@ -25,7 +25,8 @@ export async function createOrRead(path: string, own: string): Promise<string | 
   try {
     return await createPrivateFile(path, own);
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
+    // Of the file itself: a directory that is missing is told by the file that was to be written there first.
+    if (hasCode(error, 'ENOENT') && error.path === path) return undefined;
     throw error;
   }
 }
@@ -95,5 +96,5 @@ export async function waitForLock(
   return undefined;
 }
 
-const hasCode = (error: unknown, code: string): boolean =>
+const hasCode = (error: unknown, code: string): error is NodeJS.ErrnoException =>
   error instanceof Error && 'code' in error && error.code === code;

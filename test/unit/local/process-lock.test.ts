@@ -27,3 +27,10 @@ it.each(['999999999', '999999999 1 token synthesis', ''])(
     expect(await readdir(dir)).toEqual([]);
   },
 );
+
+it('a lock in a directory that is not there is refused at once, as the system says it', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'outrider-lock-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const taking = waitForLock(join(dir, 'none', 'lock'), { use: 'synthesis', limitMs: 100, pollMs: 10 });
+  await expect(taking).rejects.toMatchObject({ code: 'ENOENT' });
+});
