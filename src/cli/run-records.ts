@@ -38,18 +38,24 @@ export async function keepRun(stateDir: string, run: RunRecord): Promise<string>
   await write('journal.json', JSON.stringify(journal));
   if (outputDir !== undefined) await write('output.json', JSON.stringify(outputDir));
   await write('job.json', JSON.stringify(job)); // The last: who has it has all.
-  await dropOldest(stateDir);
+  // What cannot be dropped now is dropped after another run.
+  await dropOldest(stateDir).catch(() => undefined);
   return stateDir;
 }
 
+/** Bears others that do the same at once. */
 async function dropOldest(stateDir: string): Promise<void> {
   const runs = runsIn(stateDir);
   const names = (await readdir(runs)).filter((name) => parseJobId(name) !== undefined);
   const aged = await Promise.all(
-    names.map(async (name) => ({ name, ms: (await stat(join(runs, name))).mtimeMs })),
+    names.map(async (name) => {
+      const found = await stat(join(runs, name)).catch(() => undefined);
+      return found === undefined ? [] : [{ name, ms: found.mtimeMs }];
+    }),
   );
-  for (const { name } of aged.toSorted((a, b) => b.ms - a.ms).slice(keptRuns))
-    await rm(join(runs, name), { recursive: true, force: true });
+  const newestFirst = aged.flat().toSorted((a, b) => b.ms - a.ms);
+  for (const { name } of newestFirst.slice(keptRuns))
+    await rm(join(runs, name), { recursive: true, force: true }).catch(() => undefined);
 }
 
 /** What was kept of a job; undefined where nothing was, or it cannot be read. Throws `NotPrivateError`. */
@@ -84,6 +90,6 @@ export async function readRun(stateDir: string, jobId: string): Promise<RunRecor
 /** The jobs of which a state directory keeps what happened, newest first; those that cannot be read are left out. */
 export async function keptJobs(stateDir: string): Promise<readonly JobRecord[]> {
   const names = await readdir(runsIn(stateDir)).catch(() => []);
-  const runs = await Promise.all(names.map((name) => readRun(stateDir, name)));
+  const runs = await Promise.all(names.map((name) => readRun(stateDir, name).catch(() => undefined)));
   return runs.flatMap((run) => run?.job ?? []).toSorted((a, b) => b.createdAt - a.createdAt);
 }
