@@ -100,7 +100,8 @@ function isJson(value: unknown, depth: number): boolean {
   if (depth > deepest) return false;
   if (Array.isArray(value)) {
     for (const item of value) if (!isJson(item, depth + 1)) return false;
-    return true;
+    // What else a list has, as a match of `matchAll` its groups, JSON leaves out.
+    return Object.keys(value).length === value.length;
   }
   if (Object.getPrototypeOf(value) !== Object.prototype) return false;
   for (const item of Object.values(value)) if (!isJson(item, depth + 1)) return false;
