@@ -26,6 +26,8 @@ export const finestBits = 96;
 /** Which columns are counted, each once, and how many of whose fields stand in a line. */
 export interface CountedColumn {
   readonly column: string;
+  /** Whether the number of its values is asked for. */
+  readonly isCounted: boolean;
   readonly isSummed: boolean;
   readonly isRanked: boolean;
 }
@@ -36,7 +38,7 @@ export function countedColumns(aggregates: readonly Aggregate[]): readonly Count
   return [...columns].map((column) => {
     const has = (...ops: readonly string[]): boolean =>
       aggregates.some((one) => one.column === column && ops.includes(one.op));
-    return { column, isSummed: has('sum', 'avg'), isRanked: has('min', 'max') };
+    return { column, isCounted: has('count'), isSummed: has('sum', 'avg'), isRanked: has('min', 'max') };
   });
 }
 

@@ -230,8 +230,10 @@ function addRow(
   aggregates.forEach(({ op, column }, at) => {
     const partial = partials[at];
     if (partial === undefined) return;
-    if (column === undefined) partial.count++;
-    else addValue(partial, op, cellOf(row, column, format), column);
+    const value = column === undefined ? undefined : cellOf(row, column, format);
+    // An empty text of NDJSON, which can say null, is a value, as in SQL; an empty field of CSV is all that it has for NULL.
+    if (column === undefined || (op === 'count' && value === '' && format === 'ndjson')) partial.count++;
+    else addValue(partial, op, value, column);
   });
 }
 

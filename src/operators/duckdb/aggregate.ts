@@ -113,10 +113,10 @@ function groupSql(
 ): string {
   const numbered = columns.flatMap((one, index) => (isAggregated(one) ? [String(index)] : []));
   const casts = numbered.map((at) => `TRY_CAST(t${at} AS DOUBLE) AS v${at}`);
-  // DuckDB also takes "nan", which is beyond all numbers to it, and "1_000" for numbers.
+  // DuckDB also takes "nan", which is beyond all numbers to it, "1_000" and "+-5" for numbers.
   const numbers = numbered.map(
     (at) =>
-      `CASE WHEN (v${at} = 0 OR abs(v${at}) BETWEEN ${leastNumber} AND ${mostNumber}) AND NOT contains(t${at}, '_') THEN v${at} END AS n${at}`,
+      `CASE WHEN (v${at} = 0 OR abs(v${at}) BETWEEN ${leastNumber} AND ${mostNumber}) AND NOT contains(t${at}, '_') AND NOT contains(t${at}, '+-') THEN v${at} END AS n${at}`,
   );
   const numbersOf = ['count(*)', ...columns.flatMap(fieldsOf)];
   const fields = [...numbersOf, ...columns.flatMap(listOf)];

@@ -19,7 +19,8 @@ const isBrief = /^(?:0|-?[1-9]\d{0,14})$/;
 
 /**
  * Writes rows of NDJSON as lines between tabs: the JSON of the key's values as a list, then the values of columns as texts, null as
- * the empty one. Throws `BadValueError` where one cannot be aggregated, and does not say which.
+ * the empty one, which to sums an empty text is, too. Throws `BadValueError` where one cannot be aggregated, or is an empty text
+ * to be counted and not summed, and does not say which.
  */
 export async function stageCells(
   inputs: readonly TaskInput[],
@@ -32,7 +33,11 @@ export async function stageCells(
     const lines = new CellLines(handle, {
       width: names.length,
       keys: key.map((name) => names.indexOf(name)),
-      values: columns.map((one) => ({ place: names.indexOf(one.column), isNumber: isAggregated(one) })),
+      values: columns.map((one) => ({
+        place: names.indexOf(one.column),
+        isNumber: isAggregated(one),
+        isCounted: one.isCounted,
+      })),
     });
     for (const input of inputs)
       for await (const cells of input.cells?.(names) ?? []) {
@@ -51,7 +56,13 @@ interface LineForm {
   /** Cells of a record. */
   readonly width: number;
   readonly keys: readonly number[];
-  readonly values: readonly { readonly place: number; readonly isNumber: boolean }[];
+  readonly values: readonly ValueForm[];
+}
+
+interface ValueForm {
+  readonly place: number;
+  readonly isNumber: boolean;
+  readonly isCounted: boolean;
 }
 
 class CellLines {
@@ -91,9 +102,9 @@ class CellLines {
       between = 0x2c;
     }
     this.#byte(0x5d);
-    for (const { place, isNumber } of values) {
+    for (const form of values) {
       this.#byte(tab);
-      this.#value(cells, first + place, isNumber);
+      this.#value(cells, first + form.place, form);
     }
     this.#byte(newline);
   }
@@ -108,12 +119,16 @@ class CellLines {
     } else this.#bytes(bytes, start, end);
   }
 
-  #value({ bytes, starts, ends }: JsonCells, index: number, isNumber: boolean): void {
+  #value({ bytes, starts, ends }: JsonCells, index: number, { isNumber, isCounted }: ValueForm): void {
     const [start, end] = [starts[index] ?? 0, ends[index] ?? 0];
     const byte = bytes[start] ?? 0;
     // Null, as what is not there, counts for nothing.
     if (start === end || byte === 0x6e) return;
-    if (byte === quote) {
+    if (byte === quote && end - start === 2 && isCounted) {
+      // An empty text is a value, but no number.
+      if (isNumber) throw new BadValueError('an empty text is counted and not summed');
+      this.#text('1');
+    } else if (byte === quote) {
       const slash = bytes.indexOf(backslash, start);
       if (slash < 0 || slash >= end) this.#bytes(bytes, start + 1, end - 1);
       else this.#text(isNumber ? plainText(bytes.toString('utf8', start, end)) : '1');

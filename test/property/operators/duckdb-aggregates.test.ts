@@ -57,6 +57,8 @@ const arbBad = fc.constantFrom(
   '1f',
   ' ',
   '1e+',
+  '+-5',
+  ' +-.5e1',
 );
 const arbRows = fc.array(fc.tuple(fc.constantFrom('a', 'b', '', 'é"', 'NULL', '\uFEFF'), arbNumber), {
   maxLength: 30,
@@ -94,6 +96,19 @@ describe('aggregates by DuckDB and as bytes', { timeout: 120_000 }, () => {
     const text = Buffer.from('k,v\n\uFEFFa,1\na,2\n');
     expect(await grouped(text, false)).toBe(await grouped(text, true));
     expect(await grouped(text, false)).toContain('\uFEFFa');
+  });
+
+  it('refuse each kind of text that DuckDB alone takes for a number', async () => {
+    for (const bad of ['+-5', '1_000', 'nan'])
+      await expect(
+        grouped(
+          csv([
+            ['a', '1'],
+            ['a', bad],
+          ]),
+          false,
+        ),
+      ).rejects.toThrow('column "v" must hold numbers');
   });
 
   it('refuse what is no number by the same words', async () => {

@@ -115,7 +115,10 @@ const arbText = (value: fc.Arbitrary<string>): fc.Arbitrary<Buffer> =>
       Buffer.from(`${hasMark ? '\ufeff' : ''}${lines.join('\n')}${hasEnd ? '\n' : ''}`),
     );
 
-const options = {
+const options: {
+  key: string[];
+  aggregates: { op: string; column?: string }[];
+} = {
   key: ['k', 'absent'],
   aggregates: [
     { op: 'count' },
@@ -125,7 +128,7 @@ const options = {
 };
 
 /** What both halves of a group-by make of NDJSON, or what they throw; by DuckDB, or row by row. */
-async function grouped(text: Buffer, byRow: boolean): Promise<string> {
+async function grouped(text: Buffer, byRow: boolean, asked: typeof options = options): Promise<string> {
   const rows = text
     .toString()
     .replace(/^\ufeff/, '')
@@ -138,9 +141,9 @@ async function grouped(text: Buffer, byRow: boolean): Promise<string> {
     },
   };
   try {
-    const { collector } = await runTask(groupbyMap, options, [source], byRow ? { engine: none } : {});
-    const records = collector.sorted(0, groupbyMap, options);
-    const { text: result } = await runTask(groupbyReduce, options, [recordsOf('map', records, seeded(2))]);
+    const { collector } = await runTask(groupbyMap, asked, [source], byRow ? { engine: none } : {});
+    const records = collector.sorted(0, groupbyMap, asked);
+    const { text: result } = await runTask(groupbyReduce, asked, [recordsOf('map', records, seeded(2))]);
     return result.toString();
   } catch (error) {
     return String(error);
@@ -165,6 +168,26 @@ describe('a group-by of NDJSON by DuckDB', { timeout: 120_000 }, () => {
       { numRuns: draws(100) },
     );
   });
+});
+
+describe('an empty text of NDJSON', () => {
+  const rows = ['{"k":1,"o":"","v":""}', '{"k":1,"o":"x","v":3}', '{"k":1,"o":null,"v":null}', '{"k":1}'];
+  const text = Buffer.from(`${rows.join('\n')}\n`);
+  const counts = { key: ['k'], aggregates: [{ op: 'count', column: 'o' }] };
+  const all = {
+    key: ['k'],
+    aggregates: [...counts.aggregates, ...['count', 'sum', 'avg', 'max'].map((op) => ({ op, column: 'v' }))],
+  };
+
+  it.each([false, true])(
+    'is counted as SQL counts it, and is nothing to a sum (row by row: %s)',
+    async (byRow) => {
+      expect(await grouped(text, byRow, counts)).toBe('{"k":1,"count_o":2}\n');
+      expect(await grouped(text, byRow, all)).toBe(
+        '{"k":1,"count_o":2,"count_v":2,"sum_v":3,"avg_v":3,"max_v":3}\n',
+      );
+    },
+  );
 });
 
 describe('JsonScanner', () => {
