@@ -13,6 +13,7 @@ import { decodeValue, keptValue, ownOf } from './value-codec.ts';
 export type Take = (record: unknown) => Promise<void> | undefined;
 
 const newline = 0x0a;
+const carriageReturn = 0x0d;
 
 /** Hands all records of a stage's head to `take`, one after the other. */
 export function readHead(
@@ -50,8 +51,10 @@ async function readLines(input: TaskInput, view: TaskView, take: Take): Promise<
     while (start < bytes.length) {
       const found = bytes.indexOf(newline, start);
       const end = found < 0 ? bytes.length : found;
+      // Lines of Windows end by "\r\n", as they do in CSV and NDJSON.
+      const hasReturn = found > start && bytes[found - 1] === carriageReturn;
       view.at(offset + start);
-      const wait = take(bytes.toString('utf8', start, end));
+      const wait = take(bytes.toString('utf8', start, hasReturn ? end - 1 : end));
       if (wait !== undefined) await wait;
       start = end + 1;
     }
