@@ -50,7 +50,9 @@ export function rightNames(
 
 /**
  * Writes pairs of rows as one row: the columns of the left, then those of the right. A right-hand column whose
- * name is taken gets `_right` after it; the right-hand key is left out where both keys have one name.
+ * name is taken gets `_right` after it; the right-hand key is left out where both keys have one name. As NDJSON a name is taken
+ * by the fields of this left-hand row: a task knows those of no other, and which of all are those of the side nobody says but by
+ * its option `columns`.
  */
 export class JoinedRows {
   private left: readonly string[] | undefined;

@@ -114,6 +114,30 @@ describe('join', () => {
     ]);
   });
 
+  it.each([true, false])(
+    'names right-hand fields by each left-hand record, or by the columns that are asked for (broadcast %s)',
+    async (broadcast) => {
+      const [left, right] = ['s3://bucket/left', 's3://bucket/right'];
+      const files = {
+        [left]: Buffer.from('{"id":1,"name":"a"}\n{"id":2}\n'),
+        [right]: Buffer.from('{"id":1,"name":"A"}\n{"id":2,"name":"B"}\n'),
+      };
+      const rowsOf = async (leftColumns?: readonly string[]): Promise<string[]> => {
+        const sides = { inputs: [left], right: [right], format: 'ndjson', leftKey: 'id', broadcast } as const;
+        const job = builtinJob('join', { ...sides, ...(leftColumns === undefined ? {} : { leftColumns }) });
+        return join(await runJob(job, files))
+          .split('\n')
+          .filter(Boolean)
+          .sort();
+      };
+      expect(await rowsOf()).toEqual(['{"id":1,"name":"a","name_right":"A"}', '{"id":2,"name":"B"}']);
+      expect(await rowsOf(['id', 'name'])).toEqual([
+        '{"id":1,"name":"a","name_right":"A"}',
+        '{"id":2,"name":null,"name_right":"B"}',
+      ]);
+    },
+  );
+
   it('keeps the columns that are asked for, in that order, and writes a header though nothing matches', async () => {
     const job = builtinJob('join', {
       inputs: Object.keys(people),
