@@ -45,6 +45,8 @@ export const mostCopiesWaiting = 64;
 /** How often, and how many times, it is looked for a copy that was ordered. */
 const lookEvery = durationMs(500);
 const mostLooks = 60;
+/** How long those that are under way are waited for when their scheduler leaves: a copy of gigabytes, or one that hangs, takes minutes. */
+const closingMs = durationMs(5_000);
 
 /**
  * The copies that a scheduler has decided on and not made yet. They are made beside its ticks, a few at once; each tick
@@ -63,6 +65,8 @@ export class CopyQueue {
   private readonly underWay = new Set<Promise<void>>();
   private news: CopyNews[] = [];
   private isClosed = false;
+  /** Fires when what is still under way is given up. */
+  private readonly left = new AbortController();
 
   constructor(deps: CopyQueueDeps, space: TaskSpace) {
     this.deps = deps;
@@ -89,11 +93,25 @@ export class CopyQueue {
     return news;
   }
 
-  /** Begins no more copies, and resolves once none is under way. */
+  /**
+   * Begins no more copies, and resolves once none is under way, or after five seconds: what is not done by then is given up,
+   * and whoever takes the job over makes it again.
+   */
   async close(): Promise<void> {
     this.isClosed = true;
     this.waiting.length = 0;
-    await Promise.all(this.underWay);
+    if (this.underWay.size === 0) return;
+    const done = new AbortController();
+    void Promise.all(this.underWay).then(() => {
+      done.abort();
+    });
+    await this.deps.clock.sleep(closingMs, done.signal);
+    this.left.abort();
+  }
+
+  /** Whether copies may go on: its scheduler has the job, and has not left. */
+  private mayGoOn(): boolean {
+    return !this.left.signal.aborted && this.deps.mayBegin();
   }
 
   private pump(): void {
@@ -118,27 +136,28 @@ export class CopyQueue {
 
   /** What an error makes of a copy. Of one that slept the connections may be gone when it wakes. */
   private spoilt(copy: QueuedCopy, cause: unknown): Made {
-    if (!this.deps.mayBegin()) return 'paused';
+    if (!this.mayGoOn()) return 'paused';
     const { jobId } = this.space;
     this.deps.log.warn('not-copied', { jobId, attemptId: copy.of, cause: String(cause) });
     return 'failed';
   }
 
   private async make(copy: QueuedCopy): Promise<Made> {
-    const { attempts, mayBegin } = this.deps;
+    const { attempts } = this.deps;
     const made = await (copy.order === undefined ? this.copied(copy) : this.ordered(copy, copy.order));
     if (made !== 'kept') return made;
     // One that slept leaves nothing that nobody knows of: its job's data is removed by the job's name.
-    if (!mayBegin()) return 'paused';
+    if (!this.mayGoOn()) return 'paused';
     return (await attempts.commit(this.space, copy.result, 'replica')) === 'kept' ? 'kept' : 'failed';
   }
 
-  private async copied({ from, to, result }: QueuedCopy): Promise<CopyNews['outcome']> {
+  private async copied({ from, to, result }: QueuedCopy): Promise<Made> {
     const { objects } = this.deps;
     const there = await objects.head(from);
     if (there === undefined) return 'gone';
     if (there.sizeBytes < result.bytesOut) return 'short';
-    const made = await objects.copy({ ...from, etag: there.etag }, to);
+    if (!this.mayGoOn()) return 'paused';
+    const made = await objects.copy({ ...from, etag: there.etag }, to, this.left.signal);
     if (made === 'gone') return 'gone';
     // Made by whoever was before: it stays, since what it was made of may have been harmed since.
     if (made === 'exists' && (await objects.head(to))?.sizeBytes !== there.sizeBytes) return 'failed';

@@ -74,9 +74,13 @@ export interface ObjectStore {
   /**
    * Copies an object of at most `mostCopyBytes`, metadata too, without its bytes coming here. `exists`: there was one under
    * that name, which is left as it is; `gone`: there is none to copy. Throws `ConflictError` where that is another by now
-   * than `etag` says.
+   * than `etag` says. Where the signal fires nobody waits for it any more; it may be made all the same.
    */
-  copy(from: ObjectRef & Pick<ObjectInfo, 'etag'>, to: ObjectRef): Promise<'copied' | 'exists' | 'gone'>;
+  copy(
+    from: ObjectRef & Pick<ObjectInfo, 'etag'>,
+    to: ObjectRef,
+    signal?: AbortSignal,
+  ): Promise<'copied' | 'exists' | 'gone'>;
   /** Removes objects; those that are not there are no error. Any number of keys. */
   remove(bucket: string, keys: readonly string[]): Promise<void>;
 

@@ -196,14 +196,19 @@ export class S3ObjectStore implements ObjectStore {
     return there?.metadata[writeIdMetadata] === writeId ? 'written' : 'exists';
   }
 
-  async copy(from: ObjectRef & Pick<ObjectInfo, 'etag'>, to: ObjectRef): ReturnType<ObjectStore['copy']> {
+  async copy(
+    from: ObjectRef & Pick<ObjectInfo, 'etag'>,
+    to: ObjectRef,
+    signal?: AbortSignal,
+  ): ReturnType<ObjectStore['copy']> {
     const command = new CopyObjectCommand({
       ...{ Bucket: to.bucket, Key: to.key, IfNoneMatch: '*' },
       CopySource: [from.bucket, ...from.key.split('/')].map(encodeURIComponent).join('/'),
       CopySourceIfMatch: from.etag,
     });
     // From a directory bucket, too, with the caller's own keys: a copy takes no session.
-    const outcome = await this.conditional('copy', to, () => this.clientOf(to).send(command));
+    const options = signal === undefined ? {} : { abortSignal: signal };
+    const outcome = await this.conditional('copy', to, () => this.clientOf(to).send(command, options));
     if (outcome !== 'exists') return outcome === 'done' ? 'copied' : 'gone';
     if ((await this.headRaw(to)) !== undefined) return 'exists';
     // A source that is another by now is refused as a copy is that is there.

@@ -17,9 +17,9 @@ let objects: MemoryObjectStore;
 let attempts: MemoryAttemptStore;
 
 /** The queue of a scheduler that may begin something as long as it holds its job. */
-function queueWhile(mayBegin: () => boolean): CopyQueue {
+function queueWhile(mayBegin: () => boolean, clock = new MemoryClock()): CopyQueue {
   const log = { info: (): void => undefined, warn: (): void => undefined };
-  return new CopyQueue({ objects, attempts, log, clock: new MemoryClock(), mayBegin }, space);
+  return new CopyQueue({ objects, attempts, log, clock, mayBegin }, space);
 }
 
 /** Has all go on that waits for no clock: more turns than anything takes here. */
@@ -125,4 +125,39 @@ describe('a copy of an output', () => {
     expect(queue.size).toBe(0);
     expect((await recorded()).length).toBe(20);
   });
+
+  it.each(['head', 'copy'] as const)(
+    'holds nobody up who leaves whose %s does not end, and is recorded by whoever makes it again alone',
+    async (step) => {
+      await objects.write(from, whole);
+      const clock = new MemoryClock();
+      const queue = queueWhile(() => true, clock);
+      const real = objects[step].bind(objects) as (...args: readonly unknown[]) => Promise<never>;
+      const told: (AbortSignal | undefined)[] = [];
+      let goOn = (): void => undefined;
+      const gate = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      objects[step] = async (...args: readonly unknown[]) => {
+        told.push(args[2] as AbortSignal | undefined);
+        await gate;
+        return real(...args);
+      };
+      queue.add(copy);
+      let isClosed = false;
+      const closing = queue.close().then(() => (isClosed = true));
+      await clock.advance(4_999);
+      expect(isClosed).toBe(false);
+      await clock.advance(1);
+      await closing;
+      if (step === 'copy') expect(told[0]?.aborted).toBe(true);
+      goOn();
+      await settled();
+      expect(await recorded()).toEqual([]);
+      if (step === 'head') expect(await objects.head(to)).toBeUndefined();
+      expect(clock.sleeping).toBe(0);
+      expect(await made()).toEqual(['kept']);
+      expect(await recorded()).toEqual(['map/0/1000000']);
+    },
+  );
 });
