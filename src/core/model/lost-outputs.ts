@@ -41,10 +41,19 @@ export function placeOfOutput(state: JobState, id: AttemptId): OutputPlace {
   return task?.replicaPlaces?.get(attemptParts(id).attempt) ?? {};
 }
 
-/** Whether an output is known to be lost. */
+/**
+ * Whether an output is known to be lost, or is a copy that is read no more since what it was made of is: it went with that, or
+ * as its task was to be done again.
+ */
 function isKnownLost(state: JobState, id: AttemptId): boolean {
-  const { stage, task, attempt } = attemptParts(id);
-  return stageNamed(state, stage)?.tasks[task]?.lostOutputs.includes(attempt) === true;
+  const { stage, task: index, attempt } = attemptParts(id);
+  const task = stageNamed(state, stage)?.tasks[index];
+  if (task === undefined) return false;
+  if (task.lostOutputs.includes(attempt)) return true;
+  if (taskWithOutput(state, id) !== undefined) return false;
+  for (let of = copiedFrom(attempt); of !== undefined; of = copiedFrom(of))
+    if (task.lostOutputs.includes(of)) return true;
+  return false;
 }
 
 /**
