@@ -48,6 +48,10 @@ const lanes = 2;
 
 type Entry = readonly [AttemptId, QueuedLaunch];
 
+/** Whether a launch was not made because its host has no room for it, or is asked too fast. */
+export const wantsRoom = ({ outcome, isUnanswered }: LaunchOutcome): boolean =>
+  outcome === 'throttled' && isUnanswered !== true;
+
 /**
  * The launches that a scheduler has decided on and not made yet. They are made beside its ticks, in order, as fast as
  * the host's services take them, so that no tick waits for any; each tick takes what became of them. An attempt's record
@@ -227,10 +231,11 @@ export class LaunchQueue {
       else this.refused.add(outcome.attemptId);
       const pace = this.paces.get(kind);
       if (pace === undefined) continue;
-      const isRefused = outcome.outcome === 'throttled';
-      this.paces.set(kind, isRefused ? afterRefusal(pace, clock.now()) : afterCall(pace));
+      // No answer says nothing of how much the host takes.
+      if (outcome.isUnanswered === true) continue;
+      this.paces.set(kind, wantsRoom(outcome) ? afterRefusal(pace, clock.now()) : afterCall(pace));
     }
-    if (!this.waits(kind) && outcomes.some(({ outcome }) => outcome === 'throttled')) this.takeBack(kind, at);
+    if (!this.waits(kind) && outcomes.some(wantsRoom)) this.takeBack(kind, at);
   }
 
   private async record(attemptId: AttemptId): Promise<void> {

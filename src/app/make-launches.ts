@@ -9,6 +9,7 @@ import { ridersOf } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { Log } from '../ports/log.ts';
 import { observe } from './journal.ts';
+import { wantsRoom } from './launch-queue.ts';
 import { type LaunchDecision, launchRequest } from './perform-decisions.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -43,15 +44,14 @@ function queueLaunch(session: Session, decision: LaunchDecision): void {
 
 /**
  * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
- * after a pause, and noted for whoever learns of the room for launches; what was behind it is owed again at once. Throws `AccessDeniedError` or `JobFailedError`
- * where a launch never can be made, and what the store threw.
+ * after a pause, and where it was for want of room noted for whoever learns of that; what was behind it is owed again at once.
+ * Throws `AccessDeniedError` or `JobFailedError` where a launch never can be made, and what the store threw.
  */
 export function takeLaunches(deps: { readonly log: Log }, session: Session, now: EpochMs): void {
   const { state, watch } = session;
   // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
-  for (const { attemptId, outcome, message, denied, at, isTakenBack } of session.launches
-    .take()
-    .toReversed()) {
+  for (const news of session.launches.take().toReversed()) {
+    const { attemptId, outcome, message, denied, at, isTakenBack } = news;
     if (isTakenBack === true) {
       observe(session, { kind: 'launched', attemptId, at });
       observe(session, { kind: 'withdrawn', attemptId, notBefore: now });
@@ -66,7 +66,8 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
       throw new JobFailedError(`attempt ${attemptId} cannot be launched: ${message ?? 'refused'}`);
     deps.log.warn('throttled', { jobId: session.jobId, attemptId, message });
     const attempt = state.attempts.get(attemptId);
-    if (attempt !== undefined) watch.throttled[workerOf(stageAt(state, attempt.stage), attempt).kind] += 1;
+    if (attempt !== undefined && wantsRoom(news))
+      watch.throttled[workerOf(stageAt(state, attempt.stage), attempt).kind] += 1;
     // Where it cannot be withdrawn, it is given up for want of a claim.
     observe(session, { kind: 'launched', attemptId, at });
     observe(session, { kind: 'withdrawn', attemptId, notBefore: later(now, throttleDelayMs) });

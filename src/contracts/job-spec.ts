@@ -101,9 +101,9 @@ const s3Uri = z
 
 const sourceFields = z.strictObject({
   /**
-     * Exact keys, or prefixes that end in "/", of which all objects are read but those with a name behind the prefix that begins
-     * with "_" or "." (see `isHiddenName`); objects are read in byte order of their keys within each, and one that several
-     * entries name once.
+   * Exact keys, or prefixes that end in "/", of which all objects are read but those with a name behind the prefix that begins
+   * with "_" or "." (see `isHiddenName`); objects are read in byte order of their keys within each, and one that several
+   * entries name once.
    */
   s3: z.array(s3Uri).min(1, 'must name at least one s3:// object or prefix').max(1_000),
   /** `parquet` is for stages whose operator is `sql`; files are cut at row groups. */

@@ -28,10 +28,16 @@ function statusOf(cause: Error): number | undefined {
     : undefined;
 }
 
+/** Whether a service has answered that it is asked for too much. */
+export const isThrottling = ({ name, status }: Fault): boolean =>
+  status !== undefined &&
+  (status === 429 ||
+    /Throttl|TooManyRequests|RequestLimit|ThroughputExceeded|LimitExceeded|SlowDown/i.test(name));
+
 /** Whether the same call may work later: no answer, throttled, or the service's own fault. */
-export function isPassing({ name, status }: Fault): boolean {
-  if (status === undefined || status === 429 || status >= 500) return true;
-  return /Throttl|TooManyRequests|RequestLimit|ThroughputExceeded|LimitExceeded|Timeout|SlowDown/i.test(name);
+export function isPassing(fault: Fault): boolean {
+  const { name, status } = fault;
+  return status === undefined || status >= 500 || isThrottling(fault) || /Timeout/i.test(name);
 }
 
 /** Statuses and names of faults of the way or the moment: the same request may well be served the next time. */

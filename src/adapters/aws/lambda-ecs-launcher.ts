@@ -19,7 +19,7 @@ import { Setting } from '../../contracts/settings.ts';
 import type { Launcher, LaunchOutcome, LaunchRequest, LaunchTerms, NodeTerms } from '../../ports/launcher.ts';
 import { EcsTaskStopper } from './ecs-task-stopper.ts';
 import { denialOf, isDenial } from './denials.ts';
-import { faultOf, isPassing } from './faults.ts';
+import { faultOf, isPassing, isThrottling } from './faults.ts';
 import { lacksPlace, lacksProvider, lacksRoom, refusalOfFailure, refusalOfFault } from './run-task-faults.ts';
 import { type RunTaskAnswer, RunTaskRounds, tokenOf } from './run-task-rounds.ts';
 import { batchesOf, halvesOf, type LaunchBatch, payloadOf, withoutCopies } from './launch-batches.ts';
@@ -136,7 +136,9 @@ export class LambdaEcsLauncher implements Launcher {
     if (denial !== undefined) return { outcome: 'refused', denied: true, message: denial.message };
     // A function that is being created or updated is in conflict for some seconds.
     const isLater = isPassing(fault) || fault.name === 'ResourceConflictException';
-    return { outcome: isLater ? 'throttled' : 'refused', message: `${fault.name}: ${fault.message}` };
+    const message = `${fault.name}: ${fault.message}`;
+    if (!isLater) return { outcome: 'refused', message };
+    return { outcome: 'throttled', message, ...(isThrottling(fault) ? {} : { isUnanswered: true }) };
   }
 
   private denialOf(request: LaunchRequest, cause: unknown): AccessDeniedError | undefined {
@@ -268,7 +270,9 @@ export class LambdaEcsLauncher implements Launcher {
       const refusal = refusalOfFault(fault);
       // The service's own fault may come after the tasks were started.
       const isUnknown = fault.status === undefined || fault.status >= 500;
-      return { answer: isUnknown ? 'none' : 'refused', failures: batch.map(() => refusal) };
+      const told: Failed =
+        isUnknown && refusal.outcome === 'throttled' ? { ...refusal, isUnanswered: true } : refusal;
+      return { answer: isUnknown ? 'none' : 'refused', failures: batch.map(() => told) };
     }
   }
 
@@ -328,7 +332,9 @@ interface TaskPlace {
   readonly lacks: (words: string) => boolean;
 }
 
-type Failed = Pick<LaunchOutcome, 'message' | 'denied'> & { readonly outcome: 'throttled' | 'refused' };
+type Failed = Pick<LaunchOutcome, 'message' | 'denied' | 'isUnanswered'> & {
+  readonly outcome: 'throttled' | 'refused';
+};
 
 const isShort = (overrides: TaskOverride): boolean => JSON.stringify(overrides).length <= ECS_OVERRIDES_CHARS;
 

@@ -109,17 +109,28 @@ describe('launching', () => {
   });
 
   it.each([
-    [fault('TooManyRequestsException', 429), 'throttled'],
-    [fault('ServiceException', 500), 'throttled'],
-    [fault('ResourceConflictException', 409), 'throttled'],
-    [new Error('connect ECONNREFUSED'), 'throttled'],
-    [fault('ThrottlingException', 400), 'throttled'],
-    [fault('ResourceNotFoundException', 404), 'refused'],
-    [fault('AccessDeniedException', 403), 'refused'],
-    [fault('InvalidRequestContentException', 400), 'refused'],
-  ])('takes %s for %s', async (error, outcome) => {
+    [fault('TooManyRequestsException', 429), 'throttled', undefined],
+    [fault('ServiceException', 500), 'throttled', true],
+    [fault('ResourceConflictException', 409), 'throttled', true],
+    [new Error('connect ECONNREFUSED'), 'throttled', true],
+    [fault('ThrottlingException', 400), 'throttled', undefined],
+    [fault('ResourceNotFoundException', 404), 'refused', undefined],
+    [fault('AccessDeniedException', 403), 'refused', undefined],
+    [fault('InvalidRequestContentException', 400), 'refused', undefined],
+  ])('takes %s for %s, and no answer for no want of room (%s)', async (error, outcome, isUnanswered) => {
     lambda.on(InvokeCommand).rejects(error);
-    expect(await launcher.launch([request('lambda')])).toMatchObject([{ outcome }]);
+    const [told] = await launcher.launch([request('lambda')]);
+    expect([told?.outcome, told?.isUnanswered]).toEqual([outcome, isUnanswered]);
+  });
+
+  it.each([
+    [fault('ServerException', 500), true],
+    [new Error('connect ECONNREFUSED'), true],
+    [fault('ThrottlingException', 400), undefined],
+  ])('tells want of room on Fargate and no answer apart: %s', async (error, isUnanswered) => {
+    ecs.on(RunTaskCommand).rejects(error);
+    const [told] = await launcher.launch([request('fargate')]);
+    expect([told?.outcome, told?.isUnanswered]).toEqual(['throttled', isUnanswered]);
   });
 
   it('counts as launched what ECS has run before under the same token, from another payload', async () => {

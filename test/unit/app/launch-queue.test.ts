@@ -203,6 +203,16 @@ describe('a launch queue', () => {
     expect(throttled).toBeLessThan(420);
   });
 
+  it('goes on as fast where there is no answer, which says nothing of how much the host takes', async () => {
+    const bench = new Bench();
+    bench.answer = () => ({ outcome: 'throttled', isUnanswered: true });
+    for (const task of upTo(100)) bench.add(task, 'fargate');
+    bench.queue.pump();
+    await bench.clock.advance(1_000);
+    expect(bench.asked).toHaveLength(100);
+    expect(bench.queue.take().filter(({ isTakenBack }) => isTakenBack === true)).toEqual([]);
+  });
+
   it('takes back what is behind a refusal of Fargate, but for what another scheduler may have made, and nothing of Lambda', async () => {
     const bench = new Bench();
     bench.launchMs = 10;
