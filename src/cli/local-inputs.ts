@@ -95,7 +95,8 @@ async function matches({ option, hidden }: Search, pattern: string, cwd: string)
 /** Which of what a pattern matches it means: not what is hidden, but where letters of its own lead to such a name. */
 function meantBy(pattern: string, cwd: string, { isHidden }: HiddenNames): (path: string) => boolean {
   const names = pattern.split('/');
-  const first = names.findIndex((name) => isDynamicPattern(name));
+  // By each sign that may be one: alternatives may span several names, of which none is a pattern by itself.
+  const first = names.findIndex((name) => /[*?[\](){}!+@|\\]/.test(name));
   if (first < 0 || names.slice(first).some(isHidden)) return () => true;
   const base = resolve(cwd, names.slice(0, first).join('/') || (pattern.startsWith('/') ? '/' : '.'));
   return (path) => !relative(base, path).split(sep).some(isHidden);

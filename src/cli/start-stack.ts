@@ -71,7 +71,9 @@ export function refusedStart(error: unknown, stateDir: string): never {
   const { port, path = stateDir } = error as { readonly port?: number; readonly path?: string };
   if (error.name === 'PortTakenError')
     throw badInput(`port ${String(port)} is taken: end what listens there, or give another --port`, error);
-  if (systemCode(error) === undefined) throw error;
+  const code = systemCode(error);
+  // A module that is missing and the like are nobody's refusal.
+  if (code === undefined || code.startsWith('ERR_') || code === 'MODULE_NOT_FOUND') throw error;
   const refusal = refusalInWords(error);
   // No more processes, say, which passes.
   if (refusal === undefined)

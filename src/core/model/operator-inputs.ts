@@ -81,7 +81,8 @@ const senderNames: Readonly<Partial<Record<Kind, string>>> = {
 /** What a stage sends to others; undefined where only its data could tell. */
 function kindOf({ operator, options }: StageSpec): Kind | undefined {
   if (operator === 'sum-counts') return options['ranked'] === true ? 'ranked' : 'counts';
-  if (operator === 'sql') return (options['output'] ?? 'parquet') === 'parquet' ? 'tables' : 'lines of rows';
+  // The text of a query is whatever it makes of its columns.
+  if (operator === 'sql') return (options['output'] ?? 'parquet') === 'parquet' ? 'tables' : undefined;
   return operator === undefined ? undefined : kinds[operator];
 }
 
