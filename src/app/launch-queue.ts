@@ -38,8 +38,8 @@ export interface QueuedLaunch {
 /** What became of a launch, and when it was made. */
 export interface LaunchNews extends LaunchOutcome {
   readonly at: EpochMs;
-  /** Whether nobody was asked for it: one before it was refused, and it would have kept a slot until its turn. */
-  readonly isTakenBack?: true;
+  /** Present where nobody was asked for it: one before it was refused, and it would have kept a slot until its turn. */
+  readonly takenBack?: QueuedLaunch;
 }
 
 /** Launches that the host is asked for at once, by kind, and how many such calls may be under way. */
@@ -68,7 +68,7 @@ export class LaunchQueue {
   private readonly lanes: Record<Worker['kind'], number> = { lambda: 0, fargate: 0 };
   private readonly recording = new Map<AttemptId, Promise<unknown>>();
   private news: LaunchNews[] = [];
-  /** Launches that were refused for want of room and were not made since: from the log they look as if they were made. */
+  /** Launches that have a record and were not made, such as those refused: to whoever follows they look as if they were made. */
   private readonly refused = new Set<AttemptId>();
   private failure: { readonly cause: unknown } | undefined;
   private isClosed = false;
@@ -208,9 +208,7 @@ export class LaunchQueue {
     for (const [attemptId, launch] of waiting ?? []) {
       if (this.underWay.has(attemptId) || launch.mayBeMade?.() === true) continue;
       waiting?.delete(attemptId);
-      if (!launch.isWanted()) continue;
-      this.refused.add(attemptId);
-      this.news.push({ attemptId, outcome: 'throttled', at, isTakenBack: true });
+      if (launch.isWanted()) this.news.push({ attemptId, outcome: 'throttled', at, takenBack: launch });
     }
   }
 
@@ -220,7 +218,10 @@ export class LaunchQueue {
     await Promise.all(recorded.map((attemptId) => this.record(attemptId)));
     // One that slept over its records leaves its launches to whoever has taken the job over, or makes them later.
     if (!this.deps.mayBegin()) {
-      for (const [attemptId, launch] of batch) this.waiting.get(kind)?.set(attemptId, launch);
+      for (const [attemptId, launch] of batch) {
+        this.waiting.get(kind)?.set(attemptId, launch);
+        this.refused.add(attemptId);
+      }
       return;
     }
     const at = clock.now();

@@ -160,8 +160,10 @@ class Look {
         seen = crc32(chunk, seen);
     } catch (cause) {
       const isRefused = cause instanceof StoreRefusedError;
-      if (cause instanceof StoreUnavailableError && !isRefused && ref.bucket !== this.deps.dataBucket)
+      if (cause instanceof StoreUnavailableError && !isRefused && ref.bucket !== this.deps.dataBucket) {
+        this.answersOf(ref).inVain += 1;
         return 'unreachable';
+      }
       if (unreadable.some((kind) => cause instanceof kind)) return 'damaged';
       throw cause;
     }

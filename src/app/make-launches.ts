@@ -2,7 +2,7 @@ import { AccessDeniedError, JobFailedError } from '../contracts/errors.ts';
 import { type AttemptId, attemptParts } from '../contracts/ids.ts';
 import { durationMs, elapsedMs, epochMs, type EpochMs, later } from '../contracts/units.ts';
 import type { Decision } from '../core/model/decision.ts';
-import type { AttemptView } from '../core/model/job-view.ts';
+import type { AttemptView, JobState } from '../core/model/job-view.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
 import { unclaimedLaunches } from '../core/model/launches.ts';
 import { ridersOf } from '../core/model/packs.ts';
@@ -42,6 +42,14 @@ function queueLaunch(session: Session, decision: LaunchDecision): void {
   });
 }
 
+/** Whether attempts of the same task are numbered after one. */
+function isBeforeOthers(state: JobState, id: AttemptId): boolean {
+  const attempt = state.attempts.get(id);
+  return (
+    attempt !== undefined && attempt.place !== 'own' && taskOfAttempt(state, id).attempts.at(-1) !== attempt
+  );
+}
+
 /**
  * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
  * after a pause, and where it was for want of room noted for whoever learns of that; what was behind it is owed again at once.
@@ -51,8 +59,13 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
   const { state, watch } = session;
   // The last first: an attempt can be withdrawn only while none of its task is numbered after it.
   for (const news of session.launches.take().toReversed()) {
-    const { attemptId, outcome, message, denied, at, isTakenBack } = news;
-    if (isTakenBack === true) {
+    const { attemptId, outcome, message, denied, at, takenBack } = news;
+    if (takenBack !== undefined) {
+      // One behind which others of its task were decided on cannot be withdrawn: it takes its turn again.
+      if (isBeforeOthers(state, attemptId)) {
+        session.launches.add(attemptId, takenBack);
+        continue;
+      }
       observe(session, { kind: 'launched', attemptId, at });
       observe(session, { kind: 'withdrawn', attemptId, notBefore: now });
       continue;

@@ -5,6 +5,7 @@ import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../contrac
 import type { TickDecision } from '../core/decide-tick.ts';
 import { isWorking } from '../core/model/attempt-life.ts';
 import { stageAt, taskOfAttempt } from '../core/model/job-state.ts';
+import { awaitsInputs } from '../core/model/lost-outputs.ts';
 import {
   type AttemptView,
   foundNoPlace,
@@ -149,15 +150,17 @@ function owedOf(
   for (const task of elsewhere ?? [])
     if (task.isFirstOwed || stageAt(state, task.stage).retryable.has(task))
       owedElsewhere.set(task.stage, (owedElsewhere.get(task.stage) ?? 0) + 1);
-  for (const { index, state: stageState, retryable, unstarted } of state.stages) {
-    if (stageState !== 'open') continue;
+  for (const stage of state.stages) {
+    const { index, retryable, unstarted } = stage;
+    if (stage.state !== 'open') continue;
     const owed = retryable.size + unstarted + (copies.get(index) ?? 0) + (leaving.get(index) ?? 0);
     const away = stages.has(index) ? (owedElsewhere.get(index) ?? 0) : owed;
     here += owed - away;
     if (refused === undefined || !(refused.stages.has(index) || stages.has(index))) others += away;
     else {
       const copied = Math.min(away, stages.has(index) ? 0 : (copies.get(index) ?? 0));
-      refusedOwed += away - copied;
+      // No slot is asked for by stages that wait for their inputs.
+      if (!awaitsInputs(state, stage)) refusedOwed += away - copied;
       refusedCopies += copied;
     }
   }

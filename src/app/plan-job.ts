@@ -69,6 +69,9 @@ async function objectsOf(objects: ObjectStore, uri: string, field: string): Prom
   return objectsBelow(objects, ref, field);
 }
 
+/** Objects below a prefix that may be passed over, such as those of a table's log: listing them takes Plan's time. */
+const mostHidden = 10 * limits.inputObjects;
+
 async function objectsBelow(objects: ObjectStore, ref: ObjectRef, field: string): Promise<SourceObject[]> {
   const found: SourceObject[] = [];
   let hidden = 0;
@@ -76,7 +79,11 @@ async function objectsBelow(objects: ObjectStore, ref: ObjectRef, field: string)
     const { key, sizeBytes, etag } = info;
     if (key.endsWith('/')) continue; // A folder marker of the console.
     if (isHiddenPath(key.slice(ref.key.length))) {
-      hidden++;
+      if (++hidden > mostHidden)
+        throw new InvalidInputError(
+          `${field} must have at most ${mostHidden} objects below it whose names begin with "_" or "."`,
+          { field },
+        );
       continue;
     }
     refuseArchived({ bucket: ref.bucket, key }, info, field);

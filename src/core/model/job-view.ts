@@ -358,6 +358,10 @@ export const isDeclined = ({ state, failure }: Pick<AttemptView, 'state' | 'fail
 export const foundNoPlace = ({ state, failure }: Pick<AttemptView, 'state' | 'failure'>): boolean =>
   state === 'lost' && failure?.cause === 'expired';
 
+/** Of these attempts, in their order, those since the last that began which found no place. */
+export const unplacedSince = (attempts: readonly Pick<AttemptView, 'state' | 'failure'>[]): number =>
+  attempts.length - 1 - attempts.findLastIndex((each) => !foundNoPlace(each));
+
 /** Tasks of all stages of a job. */
 export const taskCountOf = ({ stages }: Pick<JobState, 'stages'>): number =>
   stages.reduce((sum, { tasks }) => sum + tasks.length, 0);

@@ -193,7 +193,7 @@ describe('a launch queue', () => {
       bench.queue.pump();
       await bench.clock.advance(1_000);
       const news = bench.queue.take();
-      throttled += news.filter(({ isTakenBack }) => isTakenBack !== true).length;
+      throttled += news.filter(({ takenBack }) => takenBack === undefined).length;
       // What is behind a refusal waits nowhere: it would hold slots that others can use.
       expect(bench.queue.size).toBeLessThanOrEqual(5);
     }
@@ -210,7 +210,7 @@ describe('a launch queue', () => {
     bench.queue.pump();
     await bench.clock.advance(1_000);
     expect(bench.asked).toHaveLength(100);
-    expect(bench.queue.take().filter(({ isTakenBack }) => isTakenBack === true)).toEqual([]);
+    expect(bench.queue.take().filter(({ takenBack }) => takenBack !== undefined)).toEqual([]);
   });
 
   it('takes back what is behind a refusal of Fargate, but for what another scheduler may have made, and nothing of Lambda', async () => {
@@ -223,7 +223,7 @@ describe('a launch queue', () => {
     bench.queue.pump();
     await bench.clock.advance(2_000);
     const asked = bench.asked.map(({ id }) => id);
-    const taken = bench.queue.take().filter(({ isTakenBack }) => isTakenBack === true);
+    const taken = bench.queue.take().filter(({ takenBack }) => takenBack !== undefined);
     // Two calls of ten were under way at once.
     expect(taken.map(({ attemptId }) => attemptId)).toEqual(
       [...upTo(30).slice(20), ...upTo(40).slice(32)].map(idOf),

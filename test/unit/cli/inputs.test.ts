@@ -66,6 +66,8 @@ describe('local inputs', () => {
     expect(await found(root, ['out/_SUCCESS', '_raw/_b'])).toEqual(['_raw/_b', 'out/_SUCCESS']);
     expect(await found(root, ['out/_S*', '*/_x/*'])).toEqual(['out/_SUCCESS', 'out/_x/part-0']);
     expect(await found(root, ['{out,_raw/no}/p*'])).toEqual(['out/part-0']);
+    expect(await found(root, ['{_raw,out}/{a,part*}'])).toEqual(['_raw/a', 'out/part-0']);
+    expect(await found(root, ['_raw/[_b]*'])).toEqual(['_raw/_b']);
     await expect(found(root, ['out/*S'])).rejects.toThrow(
       '--input out/*S matches no file but those whose names begin with "_" or ".", which are passed over',
     );

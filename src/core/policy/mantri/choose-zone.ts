@@ -3,10 +3,10 @@ import type { Facts } from '../../model/decision.ts';
 import { stageAt } from '../../model/job-state.ts';
 import {
   type AttemptView,
-  foundNoPlace,
   isLive,
   type StageView,
   type TaskView,
+  unplacedSince,
 } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { finiteMs } from '../merit.ts';
@@ -91,7 +91,7 @@ export function chooseZone(
   if (zones === undefined) return undefined;
   const left = apartFrom(zones.best, copies);
   const placed = placedZone(zones, task.index);
-  const unplaced = task.attempts.filter(foundNoPlace).length;
+  const unplaced = unplacedSince(task.attempts);
   const inPlaced = unplaced === 0 ? left.find(({ zone }) => zone === placed) : undefined;
   return inPlaced ?? left[(task.index + unplaced) % left.length];
 }
@@ -135,7 +135,7 @@ export function zonesOfOwed(
     const all: readonly (ChosenZone | Pick<ChosenZone, 'zone'>)[] =
       ofOwed ?? (isSpread ? zones.map((zone) => ({ zone })) : []);
     const left = apartFrom(all, task.attempts.filter(isLive));
-    const unplaced = task.attempts.filter(foundNoPlace).length;
+    const unplaced = unplacedSince(task.attempts);
     // None of them had a place for it: then any zone will do.
     if (unplaced >= left.length) return undefined;
     const chosen = left[(task.index + copy + unplaced) % left.length];

@@ -2,7 +2,7 @@ import type { TaskResult } from '../../../contracts/records.ts';
 import type { TaskPlacement } from '../../model/decision.ts';
 import { producersOf } from '../../model/edge-manifest.ts';
 import { stageAt } from '../../model/job-state.ts';
-import { type AttemptView, foundNoPlace, type JobState, type StageView } from '../../model/job-view.ts';
+import { type AttemptView, type JobState, type StageView, unplacedSince } from '../../model/job-view.ts';
 import { type Share, sharesOf } from '../../model/split-stage.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import type { StagePlacement, StageSplits } from '../../model/tick-config.ts';
@@ -176,7 +176,7 @@ export function wantedZone(stage: StageView, attempt: AttemptView): string | und
   const zone = placedZone(stage, attempt.task);
   if (zone === undefined) return zone;
   const before = stage.tasks[attempt.task]?.attempts.filter(({ number }) => number < attempt.number) ?? [];
-  if (before.some(foundNoPlace)) return undefined;
+  if (unplacedSince(before) > 0) return undefined;
   const isForSlow = attempt.reason === 'backup' || attempt.reason === 'restart';
   if (!isForSlow) return zone;
   return before.some((each) => each.zone === zone) ? undefined : zone;
