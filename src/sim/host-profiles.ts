@@ -41,6 +41,8 @@ const tasksOfFargate = {
 } as const;
 const runTaskPace = { launchesPerS: 20, burst: 100 };
 const fargateLeaseMs = 600_000;
+/** A task of Fargate whose attempt was withdrawn as it started takes none of the slots any more, and no place of others'. */
+const placesPerSlot = 2;
 
 /**
  * As production is deployed: an attempt takes an environment, which nobody chooses; a launch is an event in Lambda's
@@ -54,18 +56,19 @@ const fargateLeaseMs = 600_000;
  */
 const lambda = (slots: number): Host => ({
   cluster: {
-    nodes: [{ count: slots, elastic: true }],
+    nodes: [{ count: placesPerSlot * slots, elastic: true }],
     placement: 'warmest',
     choosesNodes: false,
     startMs: { kind: 'uniform', min: 30, max: 80 },
     cold: { startMs: { kind: 'uniform', min: 300, max: 1_500 } },
-    queue: { eventAgeMs: 900_000 },
+    queue: { eventAgeMs: 900_000, environments: [{ fromMs: 0, count: slots }] },
     throttle: { launchesPerS: 1_000, burst: 1_000 },
     lambdaMs: longestInvocationMs,
     ...tasksOfFargate,
     fargateThrottle: runTaskPace,
   },
   scheduler: {
+    totalSlots: slots,
     tickMs: 1_000,
     cancel: 'cooperative',
     claimLeaseMs: 900_000,
@@ -82,13 +85,13 @@ const lambda = (slots: number): Host => ({
  */
 const fargate = (slots: number): Host => ({
   cluster: {
-    nodes: [{ count: slots, elastic: true }],
+    nodes: [{ count: placesPerSlot * slots, elastic: true }],
     choosesNodes: false,
     zones: [{ name: 'zone-a' }, { name: 'zone-b' }, { name: 'zone-c' }],
     ...tasksOfFargate,
     throttle: runTaskPace,
   },
-  scheduler: { tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: fargateLeaseMs },
+  scheduler: { totalSlots: slots, tickMs: 1_000, cancel: 'cooperative', claimLeaseMs: fargateLeaseMs },
   reports: { everyMs: 10_000, cadence: 'worker' },
   wrapUpMs: writesToS3,
   worker: { kind: 'fargate', size: 'medium' },
