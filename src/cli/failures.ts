@@ -104,7 +104,7 @@ const systemReasons: ReadonlyMap<string, string> = new Map(
     EPERM: 'not permitted',
     ENOTDIR: 'a part of its path is not a directory',
     EISDIR: 'it is a directory',
-    EEXIST: 'a file is where a directory should be',
+    EEXIST: 'there is already a file of that name',
     ELOOP: 'its symbolic links go round in a circle',
     ENAMETOOLONG: 'its name is too long',
     ENOSPC: 'the disk is full',

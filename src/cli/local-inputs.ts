@@ -98,7 +98,7 @@ function meantBy(pattern: string, cwd: string, { isHidden }: HiddenNames): (path
   // By each sign that may be one: alternatives may span several names, of which none is a pattern by itself.
   const first = names.findIndex((name) => /[*?[\](){}!+@|\\]/.test(name));
   // Behind each sign a name may begin.
-  const begun = names.slice(first).flatMap((name) => name.split(/[{,(|[]/));
+  const begun = names.slice(first).flatMap((name) => name.split(/[{,(|]|^\[/));
   if (first < 0 || begun.some(isHidden)) return () => true;
   const base = resolve(cwd, names.slice(0, first).join('/') || (pattern.startsWith('/') ? '/' : '.'));
   return (path) => !relative(base, path).split(sep).some(isHidden);

@@ -1,3 +1,4 @@
+import type { Codec } from '../contracts/plan.ts';
 import { heldBytes, lookRange, tellingRange } from '../core/model/packed-size.ts';
 import { codecOfKey } from '../core/model/splits.ts';
 import { forEachBounded } from '../lib/bounded.ts';
@@ -25,12 +26,15 @@ export async function withHeldBytes(
   files: readonly InputFile[],
   mostBytes: number,
 ): Promise<readonly SizedFile[]> {
-  const packed = files.filter(({ path }) => codecOfKey(path) !== undefined);
-  const stored = packed.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const packed = files.flatMap((file) => {
+    const codec = codecOfKey(file.path);
+    return codec === undefined ? [] : [{ file, codec }];
+  });
+  const stored = packed.reduce((sum, { file }) => sum + file.sizeBytes, 0);
   const held = new Map<InputFile, number>();
   if (packed.length <= mostAsked && stored <= mostBytes)
-    await forEachBounded(packed, atOnce, async (file) => {
-      const bytes = await heldBy(option, file);
+    await forEachBounded(packed, atOnce, async ({ file, codec }) => {
+      const bytes = await heldBy(option, file, codec);
       if (bytes !== undefined) held.set(file, bytes);
     });
   return files.map((file) => {
@@ -39,9 +43,7 @@ export async function withHeldBytes(
   });
 }
 
-async function heldBy(option: string, file: InputFile): Promise<number | undefined> {
-  const codec = codecOfKey(file.path);
-  if (codec === undefined) return file.sizeBytes;
+async function heldBy(option: string, file: InputFile, codec: Codec): Promise<number | undefined> {
   if (file.sizeBytes === 0) return 0;
   const look = await bytesIn(option, file, lookRange(file));
   const telling = await bytesIn(option, file, tellingRange(file, codec));

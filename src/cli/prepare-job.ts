@@ -118,11 +118,12 @@ async function prepareBuiltin(
     splitBytes: options.splitSize !== undefined,
     slots: context.slots,
   };
+  const isToldHow = options.broadcast !== undefined || options.partitions !== undefined;
   const seen = {
     left: { uris: left.uris, files: sides.left },
     right: {
       uris: right?.uris ?? [],
-      files: await withHeldBytes('--right', sides.right, mostBroadcastBytes),
+      files: isToldHow ? sides.right : await withHeldBytes('--right', sides.right, mostBroadcastBytes),
     },
   };
   const fields = name === 'join' ? { ...read, ...joinSizes(seen, read, asked) } : read;

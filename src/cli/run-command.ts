@@ -33,8 +33,8 @@ Examples:
   $ outrider run job.json --output result --policy outrider --inject slow=8x1,kill=1,throttle=0.2
 
 Directories are walked; what has a name there that begins with "_" or "." is passed over, so that a job's output
-can be the next one's input. Files are read in byte order of their absolute paths, each once. In a spec file, entries of "s3" that do not begin with "s3://" are local files, directories or
-patterns, relative to the spec file.
+can be the next one's input. Files are read in byte order of their absolute paths, each once. In a spec file,
+entries of "s3" that do not begin with "s3://" are local files, directories or patterns, relative to the spec file.
 
 Exit codes: 0 done, 1 job failed or missed its deadline, 2 bad usage or input, 3 service unavailable.`;
 

@@ -38,10 +38,6 @@ export function formsAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): 
   return each === undefined || first === undefined ? [] : formsAt(each, rest);
 }
 
-/** The names of the fields that an object at a path of the schema's data may have; of all alternatives of a union. */
-export const knownFields = (schema: z.core.$ZodType, path: readonly PropertyKey[]): readonly string[] =>
-  formsAt(schema, path).flatMap(({ names }) => names);
-
 const quoted = (names: readonly string[]): string => names.map((name) => `"${name}"`).join(' and ');
 
 /**

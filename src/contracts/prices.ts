@@ -3,7 +3,7 @@ import { parseInput } from './invalid.ts';
 
 /**
  * List prices in dollars: the one table of them, with the day on which they were looked up and the region that they hold
- * for. Lambda and Fargate on arm64, as they are deployed, and on x86; Fargate on demand, which its tasks on Spot are taken for, too:
+ * for. Lambda and Fargate on arm64, as they are deployed; Fargate on demand. Tasks on Spot are priced as on demand, too, since
  * what Spot costs changes by the day.
  *
  * Source of Fargate's on arm64: https://aws.amazon.com/fargate/pricing, "Linux/ARM".
@@ -12,12 +12,9 @@ export const listPrices = {
   asOf: '2026-11-01',
   region: 'us-east-1',
   lambdaGbSecond: 0.0000133334,
-  lambdaX86GbSecond: 0.0000166667,
   lambdaRequest: 0.2 / 1e6,
   fargateVcpuHour: 0.03238,
   fargateGbHour: 0.00356,
-  fargateX86VcpuHour: 0.04048,
-  fargateX86GbHour: 0.004445,
   dynamoWrite: 0.625 / 1e6,
   dynamoRead: 0.125 / 1e6,
   /** PUT, COPY, POST and LIST. */
@@ -39,12 +36,9 @@ export const priceOverridesSchema = z.strictObject({
   asOf: z.iso.date('must be a day such as "2026-11-01"').optional(),
   region: z.string().min(1).max(64).optional(),
   lambdaGbSecond: price.optional(),
-  lambdaX86GbSecond: price.optional(),
   lambdaRequest: price.optional(),
   fargateVcpuHour: price.optional(),
   fargateGbHour: price.optional(),
-  fargateX86VcpuHour: price.optional(),
-  fargateX86GbHour: price.optional(),
   dynamoWrite: price.optional(),
   dynamoRead: price.optional(),
   s3Put: price.optional(),

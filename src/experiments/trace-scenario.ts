@@ -1,7 +1,7 @@
 import type { PolicyName } from '../contracts/policy-names.ts';
 import { median } from '../lib/quantiles.ts';
 import type { Rng } from '../lib/rng.ts';
-import { longestInvocationMs } from '../sim/cluster-scenario.ts';
+import { longestInvocationMs, mostWorkMs } from '../core/model/time-limit.ts';
 import { type Host, type HostProfileName, hostOf } from '../sim/host-profiles.ts';
 import type { ScenarioInput } from '../sim/scenario.ts';
 import { withPoissonArrivals } from '../traces/generators/arrivals.ts';
@@ -62,14 +62,14 @@ function totalWorkMs(jobs: readonly TimedJob[]): number {
 const timedJob = (job: TraceJob, format: TraceFormat): TimedJob =>
   withWork(job, format === 'spark' ? SPARK_2014_RATES : HADOOP_2009_RATES);
 
-/** Share of the work of jobs that lies in tasks which no invocation of Lambda could end, as they are replayed; 0 without work. */
+/** Share of the work of jobs that lies in tasks for which no invocation of Lambda has the time, as they are replayed; 0 without work. */
 export function shareBeyondLambda(jobs: readonly TraceJob[], format: TraceFormat): number {
   const timed = jobs.map((job) => timedJob(job, format));
   const beyond = timed.map(({ stages, ...job }) => ({
     ...job,
     stages: stages.map(({ tasks, ...stage }) => ({
       ...stage,
-      tasks: tasks.filter(({ workMs }) => workMs > longestInvocationMs),
+      tasks: tasks.filter(({ workMs }) => workMs > mostWorkMs(longestInvocationMs)),
     })),
   }));
   const workMs = totalWorkMs(timed);

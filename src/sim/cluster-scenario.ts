@@ -1,9 +1,7 @@
 import * as z from 'zod';
+import { longestInvocationMs } from '../core/model/time-limit.ts';
 import { aboveZeroSchema, distributionSchema } from './distribution.ts';
 import { atLeastZero, name, probability, type Refuse } from './scenario-parts.ts';
-
-/** Lambda ends an invocation after so long. Source: AWS's limits. */
-export const longestInvocationMs = 900_000;
 
 const throttleSchema = z.strictObject({ launchesPerS: z.number().positive(), burst: z.int().min(1) });
 

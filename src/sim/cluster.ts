@@ -243,8 +243,9 @@ export class Cluster implements WorkerHost {
   usualStartMs(kind: Worker['kind']): number {
     const { startMs, cold, fargateStartMs } = this.scenario.cluster;
     const onFargate = kind === 'fargate' ? fargateStartMs : undefined;
-    const isCold = cold !== undefined && onFargate === undefined && !this.pool.hasWarm(this.now());
-    const length = onFargate ?? (isCold ? cold.startMs : startMs);
+    // Where all environments are busy, the next that becomes free is warm.
+    const isWarm = onFargate !== undefined || !this.hasEnvironment() || this.pool.hasWarm(this.now());
+    const length = onFargate ?? (isWarm || cold === undefined ? startMs : cold.startMs);
     const ms = this.usualStarts.get(length) ?? meanOf(length);
     this.usualStarts.set(length, ms);
     return ms;

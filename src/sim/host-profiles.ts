@@ -1,5 +1,5 @@
 import type { Worker } from '../contracts/job-spec.ts';
-import { longestInvocationMs } from './cluster-scenario.ts';
+import { longestInvocationMs } from '../core/model/time-limit.ts';
 import type { Distribution } from './distribution.ts';
 import type { ScenarioInput } from './scenario.ts';
 
@@ -41,7 +41,10 @@ const tasksOfFargate = {
 } as const;
 const runTaskPace = { launchesPerS: 20, burst: 100 };
 const fargateLeaseMs = 600_000;
-/** A task of Fargate whose attempt was withdrawn as it started takes none of the slots any more, and no place of others'. */
+/**
+ * Nodes for each slot. A Fargate task whose attempt was withdrawn while it starts has given its slot back, but sits on its node until
+ * it has started and stopped: with one node a slot a launch in that slot would be refused.
+ */
 const placesPerSlot = 2;
 
 /**

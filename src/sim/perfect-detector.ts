@@ -1,9 +1,8 @@
 import type { AttemptId } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
-import { epochMs, later } from '../contracts/units.ts';
 import type { AttemptView, StageView, TaskView } from '../core/model/job-view.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
-import { timeLimitOf, workLeftMs } from '../core/model/time-limit.ts';
+import { mostWorkMs } from '../core/model/time-limit.ts';
 import { fitWorker } from '../core/policy/fit-workers.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask } from '../core/policy/policy-set.ts';
 import { mean } from '../lib/quantiles.ts';
@@ -43,13 +42,6 @@ export interface KnownMachines {
   readonly terms: Pick<TickConfig, 'hasFargate' | 'lambdaMs'>;
 }
 
-/** How long an attempt may work on Lambda that has an invocation to itself. */
-function mostOnLambda({ lambdaMs }: KnownMachines['terms']): number {
-  const begin = epochMs(0);
-  const limit = timeLimitOf(lambdaMs === undefined ? undefined : later(begin, lambdaMs), begin);
-  return limit === undefined ? Infinity : workLeftMs(limit, begin);
-}
-
 /** When tasks of one job would be done by this attempt of theirs or that, in the mean. */
 class DoneTimes {
   readonly #machines: KnownMachines;
@@ -57,7 +49,8 @@ class DoneTimes {
 
   constructor(machines: KnownMachines) {
     this.#machines = machines;
-    this.#lambdaMs = mostOnLambda(machines.terms);
+    const { lambdaMs } = machines.terms;
+    this.#lambdaMs = lambdaMs === undefined ? Infinity : mostWorkMs(lambdaMs);
   }
 
   /** By one that is launched now, where its work takes `workMs`: on the worker that the scheduler gives it. */

@@ -1,6 +1,9 @@
 import type { Failure } from '../../contracts/records.ts';
 import { type DurationMs, durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 
+/** Lambda ends an invocation after so long. Source: AWS's limits. */
+export const longestInvocationMs = 900_000;
+
 /** What an attempt keeps of its environment's time to stop in order: to remove what it wrote, and to say so. */
 const spareMs = 20_000;
 /** At most this share of it, where the time is short. */
@@ -21,16 +24,21 @@ export interface TimeLimit {
   readonly saving: DurationMs;
 }
 
+const spareOf = (lastsMs: number): number => Math.min(spareMs, lastsMs * spareShare);
+
+/** How long an attempt may work that has an environment which lasts so long to itself, in ms. */
+export const mostWorkMs = (lastsMs: number): number => lastsMs - spareOf(lastsMs);
+
 /** The limit of an attempt that begins now in an environment that ends at `endsAt`, if it ever does. */
 export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimit | undefined {
   if (endsAt === undefined) return undefined;
-  const share = elapsedMs(now, endsAt) * spareShare;
-  const spare = Math.min(spareMs, share);
+  const lastsMs = elapsedMs(now, endsAt);
+  const spare = spareOf(lastsMs);
   return {
     endsAt,
     spare: durationMs(spare),
     grace: durationMs(Math.min(graceMs, spare / 2)),
-    saving: durationMs(Math.min(savingMs, share)),
+    saving: durationMs(Math.min(savingMs, lastsMs * spareShare)),
   };
 }
 

@@ -11,13 +11,12 @@ import { awaitsInputs, isRedone } from '../model/lost-outputs.ts';
 import { workerOf } from '../model/stage-worker.ts';
 import { savedFor } from '../model/taken-up.ts';
 import type { BudgetTerms, TickBudget, TickConfig } from '../model/tick-config.ts';
+import { longestInvocationMs } from '../model/time-limit.ts';
 import { foretoldMs } from './expected-run.ts';
 import { nextWorker } from './next-worker.ts';
 
 /** What an attempt asks for beside its worker's time: four writes, three reads, two objects in, two out, a launch. */
 const requestsOfAnAttempt = { writeUnits: 5, readUnits: 1.5, put: 2, get: 2, lambda: 1 } as const;
-/** The longest that an attempt on Lambda can take: the price of what nothing is known of. */
-const longestMs = 900_000;
 
 /**
  * What an attempt is for. `first`: its task has had none that began, or the last one handed on what it had done, so that
@@ -73,9 +72,9 @@ function dollarsLeft(
   if (attempt.cancelOrdered || task === undefined) return 0;
   const worker = workerOf(stage, attempt);
   const median = medianOf(stage);
-  const foretold = median === undefined ? longestMs : foretoldMs(stage, median, task);
+  const foretold = median === undefined ? longestInvocationMs : foretoldMs(stage, median, task);
   const ran = workerMsOf(attempt, now);
-  const longest = worker.kind === 'lambda' ? Math.max(ran, longestMs) : Infinity;
+  const longest = worker.kind === 'lambda' ? Math.max(ran, longestInvocationMs) : Infinity;
   const whole = ran < foretold ? foretold : Math.min(longest, 2 * ran);
   const requests = attempt.progress?.requests === undefined ? tallyDollars(requestsOfAnAttempt, prices) : 0;
   return computeDollars(worker, whole, prices) - computeDollars(worker, ran, prices) + requests;
@@ -89,7 +88,7 @@ function typicalMs(state: JobState): number {
     sum += (medianOf(stage) ?? 0) * runMs.size;
     count += runMs.size;
   }
-  return count === 0 ? longestMs : sum / count;
+  return count === 0 ? longestInvocationMs : sum / count;
 }
 
 /** Counted cost of a job so far, in dollars: the same sum as its record tells. Costs one pass over all attempts. */
@@ -123,7 +122,7 @@ export function openSpending(
   let [firsts, agains, later] = [0, 0, 0];
   for (const stage of state.stages) {
     if (stage.state === 'done') continue;
-    const ms = medianOf(stage) ?? (stage.state === 'open' ? longestMs : typicalMs(state));
+    const ms = medianOf(stage) ?? (stage.state === 'open' ? longestInvocationMs : typicalMs(state));
     const each = attemptDollars(workerOf(stage), ms);
     if (stage.state !== 'open') later += stage.tasks.length * each;
     else {
@@ -143,7 +142,7 @@ export function openSpending(
     dollarsOf: (task) => {
       const stage = stageAt(state, task.stage);
       const median = medianOf(stage);
-      const ms = median === undefined ? longestMs : foretoldMs(stage, median, task);
+      const ms = median === undefined ? longestInvocationMs : foretoldMs(stage, median, task);
       return {
         dollars: attemptDollars(nextWorker(stage, task, hasFargate), ms),
         isKnown: median !== undefined,

@@ -68,6 +68,7 @@ describe('local inputs', () => {
     expect(await found(root, ['{out,_raw/no}/p*'])).toEqual(['out/part-0']);
     expect(await found(root, ['{_raw,out}/{a,part*}'])).toEqual(['_raw/a', 'out/part-0']);
     expect(await found(root, ['_raw/[_b]*'])).toEqual(['_raw/_b']);
+    expect(await found(root, ['o[_u]t/*'])).toEqual(['out/part-0']);
     await expect(found(root, ['out/*S'])).rejects.toThrow(
       '--input out/*S matches no file but those whose names begin with "_" or ".", which are passed over',
     );
