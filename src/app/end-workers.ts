@@ -16,8 +16,6 @@ export interface EndWorkersDeps {
 const parallelism = 4;
 /** Within that a worker ends by itself whose job has ended: one that stays for readers looks every two seconds. */
 const leavesWithinMs = durationMs(5_000);
-/** Ended attempts whose workers are looked for: a hundred by a call. */
-const mostLookedFor = 10_000;
 
 /**
  * Ends the workers of a job's attempts that were told to stop and have not, in the time that they had: they hang. On Fargate
@@ -66,8 +64,7 @@ export async function endLeftWorkers(
   };
   const ended = attempts
     .filter(({ state }) => state === 'done' || state === 'failed' || state === 'cancelled')
-    .toSorted((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
-    .slice(0, mostLookedFor);
+    .toSorted((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0));
   const first = await living(ended);
   if (first.length === 0) return;
   await clock.sleep(leavesWithinMs);

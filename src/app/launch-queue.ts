@@ -38,7 +38,10 @@ export interface QueuedLaunch {
 /** What became of a launch, and when it was made. */
 export interface LaunchNews extends LaunchOutcome {
   readonly at: EpochMs;
-  /** Present where nobody was asked for it: one before it was refused, and it would have kept a slot until its turn. */
+  /**
+   * Present where the host was not asked for this launch: one before it was refused, and while it waited for its turn it would
+   * have held a slot.
+   */
   readonly takenBack?: QueuedLaunch;
 }
 

@@ -174,9 +174,9 @@ function owedOf(
 
 type Refusing = Pick<RefusedRoom, 'stages' | 'launches'>;
 
-/** What may begin on Fargate, where it refuses launches of the job and answers so at once; undefined elsewhere. */
-function refusalsOf(state: JobState, kinds: Kinds, launches: LaunchesMade | undefined): Refusing | undefined {
-  const room = kinds.has('fargate') ? Infinity : (launches?.roomOf('fargate') ?? Infinity);
+/** What may begin on Fargate while it refuses launches of the job; undefined where it takes them as they come, or lets them wait. */
+function refusalsOf(state: JobState, launches: LaunchesMade | undefined): Refusing | undefined {
+  const room = launches?.roomOf('fargate') ?? Infinity;
   if (room === Infinity) return undefined;
   const stages = state.stages.filter((stage) => workerOf(stage).kind === 'fargate');
   return { stages: new Set(stages.map(({ index }) => index)), launches: room };
@@ -310,7 +310,7 @@ export function watchLaunches(
   const { state, watch, tickConfig } = session;
   const kinds = waitingKinds(launcher);
   const stages = waitingStages(state, kinds);
-  const refusing = refusalsOf(state, kinds, session.launches);
+  const refusing = refusalsOf(state, session.launches);
   if (stages.size === 0 && refusing === undefined) return undefined;
   const own = known ?? ownPlaces(state, now);
   const terms = { ...tickConfig, ...(earlierMs === undefined ? {} : { earlierMs }) };

@@ -102,7 +102,7 @@ export class SeatWatch {
     );
   }
 
-  /** Those of them whose seat has changed under this watch: the others may be dead all the same. */
+  /** Living residents whose seat has changed under this watch; of others nobody knows. `but` is left out. */
   provenTo(now: EpochMs, but?: string): ReadonlySet<string> {
     return new Set([...this.living(now, but)].filter((resident) => this.proven.has(resident)));
   }
@@ -126,8 +126,8 @@ export function noteWaits(home: ResidentHome, jobs: readonly RosterJob[], now: E
 }
 
 /**
- * Since when a job waits: since it was enlisted, so that nobody's patience begins anew at each hand-over, but at most since
- * it was first seen here: it was enlisted by another's clock, which may be an hour ahead.
+ * Since when a job waits: since it was enlisted, so that nobody's patience begins anew at each hand-over. Where that lies after
+ * it was first seen here, since then: the clock of whoever enlisted it may be an hour ahead.
  */
 export const waitsSince = ({ waits }: ResidentHome, { jobId, enlistedAt }: RosterJob): EpochMs =>
   epochMs(Math.min(enlistedAt, waits.get(jobId) ?? enlistedAt));

@@ -8,7 +8,7 @@ import type { DurationMs, EpochMs } from './units.ts';
 /**
  * Why an attempt failed. `bad-record`, `bad-input` and `access-denied` fail the job at once: a second attempt meets the same.
  * `unreadable`: its record cannot be read. `exited`: its worker's process ended before it was done. No failures of the task, and
- * not counted against it: `expired`, a launch that grew too old before any worker took it up, `interrupted`, whose place was taken
+ * not counted against it: `expired`, a launch that grew too old before any worker took it up, or whose task found no place on Fargate, `interrupted`, whose place was taken
  * away (Spot, an operator), `input-lost`, which has found an output of another stage gone or damaged: see `Failure.lost`, and
  * `declined`, which was handed to a node that its launch says to avoid: nothing of it ran.
  */

@@ -25,7 +25,8 @@ export async function createOrRead(path: string, own: string): Promise<string | 
   try {
     return await createPrivateFile(path, own);
   } catch (error) {
-    // Of the file itself: a directory that is missing is told by the file that was to be written there first.
+    // `path` itself is named only where it was there and is gone again. Where the directory is missing, the error names the temporary
+    // file beside it.
     if (hasCode(error, 'ENOENT') && error.path === path) return undefined;
     throw error;
   }

@@ -22,10 +22,12 @@ export function checkValue(op: AggregateOp, value: unknown, column: string): voi
   if (value !== null && value !== undefined && value !== '' && op !== 'count') numberText(value, column);
 }
 
-/** Adds a value; `undefined`, null and the empty text count for nothing. Throws BadValueError where it is no number. */
+/**
+ * Adds a value. `undefined` and null count for nothing, as in SQL, and an empty text does only to `count`. Throws BadValueError where
+ * it is no number.
+ */
 export function addValue(partial: Partial, op: AggregateOp, value: unknown, column: string): void {
-  // SQL: an aggregate passes over NULL. CSV cannot say NULL but by an empty field.
-  if (value === null || value === undefined || value === '') return;
+  if (value === null || value === undefined || (value === '' && op !== 'count')) return;
   partial.count++;
   if (op === 'count') return;
   const text = numberText(value, column);

@@ -360,7 +360,7 @@ const common = [
 ] as const;
 const ofRows = ['format', 'header', 'multiline', 'onBadRecord', 'rows', 'partitions'] as const;
 
-/** Options that a form of each job reads besides the common ones; any other would be silently ignored, so it is refused. */
+/** Options besides the common ones that each job reads in at least one of its forms; any other would be silently ignored, so it is refused. */
 const accepted: Readonly<Record<BuiltinJobName, readonly (keyof BuiltinJobOptions)[]>> = {
   wordcount: ['partitions'],
   grep: ['pattern', 'ignoreCase', 'invert', 'count', 'partitions'],

@@ -230,10 +230,13 @@ function addRow(
   aggregates.forEach(({ op, column }, at) => {
     const partial = partials[at];
     if (partial === undefined) return;
-    const value = column === undefined ? undefined : cellOf(row, column, format);
-    // An empty text of NDJSON, which can say null, is a value, as in SQL; an empty field of CSV is all that it has for NULL.
-    if (column === undefined || (op === 'count' && value === '' && format === 'ndjson')) partial.count++;
-    else addValue(partial, op, value, column);
+    if (column === undefined) {
+      partial.count++;
+      return;
+    }
+    const cell = cellOf(row, column, format);
+    // CSV cannot say NULL but by an empty field.
+    addValue(partial, op, format === 'csv' && cell === '' ? null : cell, column);
   });
 }
 

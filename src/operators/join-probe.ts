@@ -91,7 +91,7 @@ async function readTable(context: TaskContext, input: TaskInput): Promise<RightT
         bytes += key.length + value.length;
         if (bytes > maxBytes) {
           throw new BadInputError(
-            `the right-hand side is larger than ${String(maxBytes)} bytes: too large to broadcast; use the shuffle form (--partitions N, and no --broadcast)`,
+            `the right-hand side is larger than ${String(maxBytes)} bytes: too large to broadcast; shuffle both sides instead ("join-map" and "join-reduce"; on the command line --partitions N without --broadcast)`,
           );
         }
         if (isPieceKey(key)) await addPiece(context, table.files, table.rows, record);

@@ -50,9 +50,9 @@ export function rightNames(
 
 /**
  * Writes pairs of rows as one row: the columns of the left, then those of the right. A right-hand column whose
- * name is taken gets `_right` after it; the right-hand key is left out where both keys have one name. As NDJSON a name is taken
- * by the fields of this left-hand row: a task knows those of no other, and which of all are those of the side nobody says but by
- * its option `columns`.
+ * name is taken gets `_right` after it; the right-hand key is left out where both keys have one name. As NDJSON, a name is taken
+ * only where this very left-hand row has it: a task does not know the fields of rows that other tasks read. Where the left-hand side
+ * names its `columns`, every row has them, and names are the same throughout.
  */
 export class JoinedRows {
   private left: readonly string[] | undefined;

@@ -163,11 +163,12 @@ export const rangePartition: Operator = {
     const sorted: Bound[] = [];
     for await (const batch of cuts.records()) {
       for (const { key, value } of batch) {
-        // Of several tasks each has cut its own samples: no line would have one place between those.
+        // Each of several tasks cuts its own samples: their bounds overlap, and the sort would come out of order.
         if ((sorted.at(-1)?.key.compare(key) ?? 0) > 0)
-          throw new InvalidInputError('range-partition needs bounds in order, which one task alone writes', {
-            field: 'inputs',
-          });
+          throw new InvalidInputError(
+            'range-partition needs bounds in order, but several tasks wrote them: give the stage of "bounds" one task ("tasks": 1)',
+            { field: 'inputs' },
+          );
         sorted.push(boundOf(key, value));
       }
       if (sorted.length >= limits.partitions) {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoreUnavailableError } from '../contracts/errors.ts';
+import { tableNames } from '../contracts/table-names.ts';
 import { BadInputError, OutOfMemoryError } from '../worker/operator.ts';
 import type { Operator, TaskContext } from '../worker/operator.ts';
 import { Engine, firstLineOf, sqlName, sqlText } from './duckdb/engine.ts';
@@ -100,7 +101,7 @@ export const sql: Operator = {
     const options = sqlOptions(context.options);
     const engine = await Engine.open({ scratchDir: dir, size, signal });
     try {
-      const names = tableNames(context, options.tables);
+      const names = tablesOf(context, options.tables);
       for (const table of Object.keys(options.columns))
         if (!names.includes(table))
           throw wrongOption(`columns.${table}`, `the name of a table: ${names.join(', ')}`);
@@ -160,15 +161,11 @@ async function narrow(
   }
 }
 
-function tableNames({ inputs }: TaskContext, given: readonly string[] | undefined): readonly string[] {
+function tablesOf({ inputs }: TaskContext, given: readonly string[] | undefined): readonly string[] {
   if (given !== undefined && given.length !== inputs.length)
     throw wrongOption('tables', `a list of ${String(inputs.length)} names, one for each input`);
-  let files = 0;
-  return inputs.map(({ kind, stage }, index) => {
-    if (kind === 'source') files++;
-    const usual = kind === 'stage' ? stage : files === 1 ? 'input' : `input${String(files)}`;
-    return given?.[index] ?? usual ?? 'input';
-  });
+  const stages = inputs.map(({ kind, stage = 'input' }) => (kind === 'stage' ? stage : undefined));
+  return tableNames(stages, given);
 }
 
 /** A file that holds what a task has read of an input, as DuckDB names it: of no use to who wrote the query. */

@@ -11,15 +11,15 @@ export interface LaunchRequest extends Worker {
   readonly zone?: string;
 }
 
-/** `throttled`: try again later, as there is no room now; the attempt has not begun. `refused`: it never will. */
+/** `throttled`: to be tried again later; the attempt has not begun, unless `isUnanswered`. `refused`: it never will. */
 export interface LaunchOutcome {
   readonly attemptId: AttemptId;
   readonly outcome: 'accepted' | 'throttled' | 'refused';
   /** Present where it is refused for want of a right, which the message names. */
   readonly denied?: true;
   /**
-   * Present where it was throttled by nobody's want of room: there was no answer, or the service failed, or the function is
-   * being changed. It may have begun all the same.
+   * Present where a throttled launch says nothing of the room there is: no answer came, the service failed, or the function is
+   * being changed. The attempt may have begun all the same.
    */
   readonly isUnanswered?: true;
   readonly message?: string;
@@ -54,7 +54,7 @@ export interface Launcher {
   nodes?(): NodeTerms;
   /** The zones among which a launch on Fargate may choose; absent: none. */
   zones?(): readonly string[];
-  /** One outcome per request, in order. Passing faults count as `throttled`, by `isUnanswered`. Throws only on our own bugs. */
+  /** One outcome per request, in order. Passing faults count as `throttled`, with `isUnanswered`. Throws only on our own bugs. */
   launch(requests: readonly LaunchRequest[]): Promise<readonly LaunchOutcome[]>;
   /**
    * Ends an attempt for good where its kind allows (Fargate, by node); else no effect. Answers what went wrong, if anything.

@@ -33,8 +33,8 @@ export interface LogRead {
 /** Logs of a job, across all functions and workers. */
 export interface LogReader {
   /**
-   * Lines that name the job, are not another's by what they say themselves, and are wanted, logged from `since` to `until`, at most `limit`; none where there are
-   * none. Lines arrive with some delay, so a follower goes back a little and drops what it has shown.
+   * Wanted lines that name the job, without those that say that they are another job's (one that reads its output names it, too),
+   * logged from `since` to `until`, at most `limit`; none where there are none. Lines arrive with some delay, so a follower goes back a little and drops what it has shown.
    */
   read(jobId: JobId, page: LogPage): Promise<LogRead>;
 }

@@ -6,8 +6,8 @@ export interface WorkerStopper {
    */
   stop(node: string): Promise<string | undefined>;
   /**
-   * Of these nodes those on which a task on Fargate is that nobody has stopped and that has not ended by itself; and what kept
-   * it from asking for others, if anything. Never throws.
+   * Of these nodes, the first 10,000 on Fargate, those on which a task is that nobody has stopped and that has not ended by itself;
+   * and what kept it from asking for others, if anything. Never throws.
    */
   living(nodes: readonly string[]): Promise<{ readonly nodes: readonly string[]; readonly wrong?: string }>;
 }

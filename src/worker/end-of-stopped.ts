@@ -18,8 +18,7 @@ export function endOfStopped(
 ): { readonly outcome: 'failed'; readonly failure: Failure } {
   if (reason instanceof PlaceTakenError)
     return { outcome: 'failed', failure: failureWith('interrupted', reason.message) };
-  const failure = outOfTime(reason.message, stopped);
-  return { outcome: 'failed', failure: { ...failure, ...failureWith(failure.cause, failure.message) } };
+  return { outcome: 'failed', failure: outOfTime(reason.message, stopped) };
 }
 
 /** Whether what kept an attempt from handing on its work need not do so again: the store or the machine, and no want of a right. */

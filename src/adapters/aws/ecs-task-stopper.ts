@@ -17,6 +17,8 @@ const wasRefused = (fault: Fault): boolean => fault.status !== undefined && isPa
 
 /** Tasks that one DescribeTasks takes. */
 const describedAtOnce = 100;
+/** Tasks that are asked for at most, the first of those that are named. */
+const mostDescribed = 10_000;
 
 /** Asks ECS, a few times where it refuses to answer for now; answers what went wrong, if anything. */
 async function asking(ask: () => Promise<unknown>): Promise<string | undefined> {
@@ -52,7 +54,7 @@ export class EcsTaskStopper implements WorkerStopper {
   async living(
     nodes: readonly string[],
   ): Promise<{ readonly nodes: readonly string[]; readonly wrong?: string }> {
-    const named = [...new Set(nodes)].filter((node) => taskName.test(node));
+    const named = [...new Set(nodes)].filter((node) => taskName.test(node)).slice(0, mostDescribed);
     const found: string[] = [];
     for (let from = 0; from < named.length; from += describedAtOnce) {
       const asked = { cluster: this.cluster, tasks: named.slice(from, from + describedAtOnce) };

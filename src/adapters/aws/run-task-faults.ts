@@ -54,8 +54,8 @@ const noFargate =
 export const lacksPlace = (words: string): boolean => zoneFull.test(words) || noFargate.test(words);
 
 /**
- * Whether a cluster has not the capacity provider that was asked for: `FARGATE_SPOT` was taken from it while schedulers of
- * before still ask for it, or has not come to it so far.
+ * Whether a cluster has not the capacity provider that was asked for: `FARGATE_SPOT` was taken from it while schedulers that were
+ * started before still ask for it, or was not added to it yet.
  */
 export const lacksProvider = (words: string): boolean => /capacity provider/i.test(words);
 

@@ -2,7 +2,13 @@ import type { AttemptId } from '../../contracts/ids.ts';
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { EdgePattern } from '../../contracts/plan.ts';
 import type { Progress } from '../../contracts/progress.ts';
-import type { AttemptState, Failure, LostOutput, TaskResult } from '../../contracts/records.ts';
+import {
+  type AttemptState,
+  type Failure,
+  type LostOutput,
+  neverBegan,
+  type TaskResult,
+} from '../../contracts/records.ts';
 import type { SavedWork } from '../../contracts/saved-work.ts';
 import type { DurationMs, EpochMs } from '../../contracts/units.ts';
 import type { OutputPlace } from '../../contracts/worker-places.ts';
@@ -348,7 +354,7 @@ export const isRiding = ({ state, behind, place }: AttemptView): boolean =>
 export const isUnclaimed = ({ state, claimedAt, failure }: AttemptView): boolean =>
   (state === 'lost' || state === 'cancelled') &&
   claimedAt === undefined &&
-  (failure === undefined || failure.cause === 'expired' || failure.cause === 'declined');
+  (failure === undefined || neverBegan(failure));
 
 /** Whether an attempt was handed to a node that its launch says to avoid, whose worker did not take it up. */
 export const isDeclined = ({ state, failure }: Pick<AttemptView, 'state' | 'failure'>): boolean =>

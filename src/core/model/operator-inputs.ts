@@ -1,8 +1,8 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import { isSource, type OperatorName, type StageInput, type StageSpec } from '../../contracts/job-spec.ts';
-import { limits } from '../../contracts/limits.ts';
+import { tableNames } from '../../contracts/table-names.ts';
 import type { GraphStage } from './job-graph.ts';
-import { inputField } from './plan-stages.ts';
+import { inputField, partitionsOf } from './plan-stages.ts';
 
 /**
  * What an input must be: `rows`, objects of CSV or NDJSON; `table`, those or Parquet, or a stage of `sql`; `shuffled`, a stage
@@ -164,19 +164,15 @@ function checkGroups({ spec, index }: GraphStage, senders: Senders): void {
 const textsOf = (value: unknown): readonly string[] | undefined =>
   Array.isArray(value) && value.every((each) => typeof each === 'string') ? value : undefined;
 
-/** Names of the tables of a stage of `sql`: as its options say, else a stage's own and `input`, `input2` … */
+/** Names of the tables of a stage of `sql`. */
 function tablesOf({ inputs, options }: StageSpec): readonly string[] {
-  const given = textsOf(options['tables']);
-  let files = 0;
-  return inputs.map((input, place) => {
-    if (isSource(input)) files++;
-    const usual = !isSource(input) ? input.stage : files === 1 ? 'input' : `input${files}`;
-    return given?.[place] ?? usual;
-  });
+  const stages = inputs.map((input) => (isSource(input) ? undefined : input.stage));
+  return tableNames(stages, textsOf(options['tables']));
 }
 
 /** Throws where tables are named that a stage of `sql` does not have, two alike, or nobody could tell where its rows go. */
-function checkTables({ spec, index, consumers }: GraphStage): void {
+function checkTables(stage: GraphStage): void {
+  const { spec, index } = stage;
   const { inputs, options } = spec;
   const at = `stages[${index}].options`;
   const tables = tablesOf(spec);
@@ -195,22 +191,19 @@ function checkTables({ spec, index, consumers }: GraphStage): void {
     if (!isNdjson && Object.keys(types ?? {}).length > 0)
       throw refusal(`${at}.columns.${name}`, 'is for NDJSON alone: cast the columns in the query');
   }
-  const isSpread = consumers.some(({ pattern }) => pattern === 'all-to-all') && partitionsOf(spec) > 1;
-  if (isSpread && kindOf(spec) === 'tables' && options['partitionBy'] === undefined)
+  if (partitionsOf(stage) > 1 && kindOf(spec) === 'tables' && options['partitionBy'] === undefined)
     throw refusal(
       `${at}.partitionBy`,
       'must name the columns by which rows go to the next stage, unless "partitions" is 1',
     );
 }
 
-const partitionsOf = ({ partitions = limits.defaultPartitions }: StageSpec): number => partitions;
-
 /** Throws where stages that are read all-to-all have other numbers of partitions than the first. */
 function checkPartitions({ spec, index }: GraphStage, senders: Senders): void {
   const counts = spec.inputs.flatMap((input) => {
     if (isSource(input) || input.pattern !== 'all-to-all') return [];
     const sender = senders.get(input.stage);
-    return sender === undefined ? [] : [partitionsOf(sender.spec)];
+    return sender === undefined ? [] : [partitionsOf(sender)];
   });
   const other = counts.find((count) => count !== counts[0]);
   if (other !== undefined)

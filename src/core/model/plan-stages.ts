@@ -86,7 +86,8 @@ function tasksOf(
 const isShuffled = (stage: GraphStage | undefined): boolean =>
   stage?.consumers.some(({ pattern }) => pattern === 'all-to-all') ?? false;
 
-const partitionsOf = (stage: GraphStage | undefined): number =>
+/** Into how many partitions a stage cuts what it writes: one where nobody reads it all-to-all. */
+export const partitionsOf = (stage: GraphStage | undefined): number =>
   isShuffled(stage) ? (stage?.spec.partitions ?? limits.defaultPartitions) : 1;
 
 function plannedInput(

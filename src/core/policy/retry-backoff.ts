@@ -19,7 +19,8 @@ export function retryDelayMs(failures: number, config: TickConfig, rng: Rng): Du
  */
 export function readyAt(task: TaskView, config: TickConfig, rng: Rng): EpochMs {
   const last = task.attempts.at(-1);
-  // No strikes, but each costs a record and a start; the first is made again at once, for another zone may have room.
+  // Launches that found no place are no strikes, but each costs a record and a start. After the first the task is launched again at
+  // once, as another zone may have room.
   const failures = Math.max(task.failures, unplacedSince(task.attempts) - 1);
   if (last === undefined || failures <= 0) return task.notBefore;
   // Of one that runs there is news with each report: its copies would wait for ever.

@@ -90,7 +90,7 @@ export class Task {
     this.stopAs('UserInitiated', reason, timeoutMs);
   }
 
-  /** As `stop`, for want of its place on Spot, of which the notice is so long; whether it was not told to stop before. */
+  /** As `stop`, for want of its place on Spot, of which the notice is so long. Answers false, and does nothing, where it was told to stop before. */
   interrupt(noticeMs: number): boolean {
     return this.stopAs('SpotInterruption', 'Your Spot Task was interrupted.', noticeMs);
   }

@@ -10,7 +10,10 @@ export interface Work {
   readonly zone?: string;
   /** Whether it is still at this very work: a warm environment outlives its events. */
   isUnderWay(): boolean;
-  /** Takes its place away with a notice of so long, as Spot does: SIGTERM now, SIGKILL then; whether it did: not one that was told to stop before. Tasks alone have it. */
+  /**
+   * Takes its place away with a notice of so long, as Spot does: SIGTERM now, SIGKILL then. Answers false, and does nothing, where it
+   * was told to stop before. Tasks alone have it.
+   */
   interrupt?(noticeMs: number): boolean;
   /** Says before it is killed that it is lost with its place, and did not end by itself. */
   lose?(): void;

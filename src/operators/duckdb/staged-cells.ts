@@ -18,9 +18,9 @@ const shortNumber = 16;
 const isBrief = /^(?:0|-?[1-9]\d{0,14})$/;
 
 /**
- * Writes rows of NDJSON as lines between tabs: the JSON of the key's values as a list, then the values of columns as texts, null as
- * the empty one, which to sums an empty text is, too. Throws `BadValueError` where one cannot be aggregated, or is an empty text
- * to be counted and not summed, and does not say which.
+ * Writes rows of NDJSON as lines between tabs: the JSON of the key's values as a list, then the values of columns as texts. Null is an
+ * empty cell; so is an empty text where a column is not counted. Throws `BadValueError`, without saying which, where a value cannot be
+ * aggregated, and for an empty text in a column that is both counted and aggregated: one cell cannot say both.
  */
 export async function stageCells(
   inputs: readonly TaskInput[],
@@ -126,7 +126,7 @@ class CellLines {
     if (start === end || byte === 0x6e) return;
     if (byte === quote && end - start === 2 && isCounted) {
       // An empty text is a value, but no number.
-      if (isNumber) throw new BadValueError('an empty text is counted and not summed');
+      if (isNumber) throw new BadValueError('an empty text counts, but is no number');
       this.#text('1');
     } else if (byte === quote) {
       const slash = bytes.indexOf(backslash, start);

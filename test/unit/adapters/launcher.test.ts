@@ -382,7 +382,8 @@ describe('stopping', () => {
         failures: [{ arn: `${task}2`, reason: 'MISSING' }],
       })
       .rejects(fault('AccessDeniedException', 400, 'not authorized'));
-    expect(await stopper.living(['outrider-worker/2026/[$LATEST]0123', ...tasks, ...tasks])).toEqual({
+    const onLambda = Array.from({ length: 10_001 }, (_, at) => `outrider-worker/2026/[$LATEST]${String(at)}`);
+    expect(await stopper.living([...onLambda, ...tasks, ...tasks])).toEqual({
       nodes: [`${task}0`],
       wrong: 'AccessDeniedException: not authorized',
     });

@@ -264,7 +264,7 @@ it('bounds that several tasks wrote are refused, as their order is none', async 
     's3://bucket/text': Buffer.from('c\n'),
   };
   await expect(runJob(job, files)).rejects.toThrow(
-    'range-partition needs bounds in order, which one task alone',
+    'range-partition needs bounds in order, but several tasks wrote them',
   );
 });
 

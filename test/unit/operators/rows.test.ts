@@ -165,11 +165,11 @@ describe('join', () => {
     expect(new Set(lines).size).toBe(900);
   });
 
-  it('says to use the shuffle form where the right-hand side is too large to hold', async () => {
+  it('says to shuffle both sides instead where the right-hand side is too large to hold', async () => {
     const right = [{ key: Buffer.from('"k"'), value: Buffer.from('{"a":1}') }];
     const inputs = [sourceOf(Buffer.from('id\n1\n'), seeded(1), 'csv'), recordsOf('right', right, seeded(1))];
     const options = { key: 'id', leftKey: 'id', rightKey: 'id', maxTableBytes: 5 };
-    await expect(runTask(operators['join-probe'], options, inputs)).rejects.toThrow('use the shuffle form');
+    await expect(runTask(operators['join-probe'], options, inputs)).rejects.toThrow('shuffle both sides instead');
   });
 });
 

@@ -78,9 +78,8 @@ function apartFrom<T extends Pick<ChosenZone, 'zone'>>(
 
 /**
  * The zone where a copy of a task ends first: that with the least t_new, and so the least factor. Of those about as good
- * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns, and a task whose
- * attempts found no place. Undefined where
- * zones cannot be chosen.
+ * one where no attempt of it runs, and of those the one that it was placed in; else tasks take turns. After each attempt that
+ * found no place the next zone is tried. Undefined where zones cannot be chosen.
  *
  * Source: Mantri §5.5: no copy starts at a location where it has little chance of finishing earlier. The order is ours.
  */
@@ -91,9 +90,9 @@ export function chooseZone(
   if (zones === undefined) return undefined;
   const left = apartFrom(zones.best, copies);
   const placed = placedZone(zones, task.index);
-  const unplaced = unplacedSince(task.attempts);
-  const inPlaced = unplaced === 0 ? left.find(({ zone }) => zone === placed) : undefined;
-  return inPlaced ?? left[(task.index + unplaced) % left.length];
+  const place = left.findIndex(({ zone }) => zone === placed);
+  const first = place < 0 ? task.index : place;
+  return left[(first + unplacedSince(task.attempts)) % left.length];
 }
 
 /** What the log is told of a zone that was chosen. */

@@ -128,6 +128,24 @@ describe('where zones are about as good', () => {
     expect(zoneOf(placedIn(0))).toEqual([['backup', 9, 'c']]);
   });
 
+  it.each([
+    [1, 'b', 'c'],
+    [2, 'c', 'b'],
+  ])(
+    'it goes to the next zone where there was no place for it where its task was placed: %s',
+    (at, placed, next) => {
+      const view = viewOf([...even, late('a')], { zones });
+      const [stage] = view.state.stages;
+      if (stage === undefined) throw new Error('no stage');
+      stage.placement = { zones, tasks: stage.tasks.map(() => at), facts: {} };
+      expect(zoneOf(view)).toEqual([['backup', 9, placed]]);
+      const [original] = stage.tasks[9]?.attempts ?? [];
+      if (original === undefined) throw new Error('no attempt');
+      stage.tasks[9]?.attempts.push({ ...original, number: 1, state: 'lost', failure: failure('expired') });
+      expect(zoneOf(view)).toEqual([['backup', 9, next]]);
+    },
+  );
+
   it('it goes to a zone that nobody has tried rather than to one that is slow', () => {
     const untried = viewOf([...done('a', 60_000), ...done('b'), late('a')], { zones: ['a', 'c'] });
     expect(zoneOf({ ...untried, config: { ...untried.config, mantri: eager(untried) } })).toEqual([
