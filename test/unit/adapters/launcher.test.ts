@@ -328,6 +328,7 @@ describe('launching on Spot', () => {
 });
 
 describe('stopping', () => {
+  const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
   const task = 'arn:aws:ecs:us-east-1:123456789012:task/cluster/0123456789abcdef';
 
   it('stops a Fargate task, and does not throw when that fails', async () => {
@@ -340,7 +341,6 @@ describe('stopping', () => {
   });
 
   it('names what kept a task from being stopped, but for its end', async () => {
-    const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
     ecs
       .on(StopTaskCommand)
       .resolvesOnce({})
@@ -363,14 +363,12 @@ describe('stopping', () => {
   });
 
   it('asks for nothing where a node is no task: an environment of Lambda, or a task that nobody told its name', async () => {
-    const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
-    for (const node of ['outrider-worker/2026/11/26/[$LATEST]0123', 'fargate/ip-10-0-0-1'])
+    for (const node of ['w/2026/11/26/[$LATEST]01', 'fargate/ip-10-0-0-1'])
       expect(await stopper.stop(node)).toBeUndefined();
     expect(ecs.calls()).toHaveLength(0);
   });
 
   it('finds which tasks nobody has stopped, a hundred by a call, and asks about nothing else', async () => {
-    const stopper = new EcsTaskStopper(new ECSClient({ region: 'us-east-1' }), 'cluster');
     const tasks = Array.from({ length: 150 }, (_, index) => `${task}${String(index)}`);
     ecs
       .on(DescribeTasksCommand)
@@ -387,9 +385,9 @@ describe('stopping', () => {
       nodes: [`${task}0`],
       wrong: 'AccessDeniedException: not authorized',
     });
-    const calls = ecs.commandCalls(DescribeTasksCommand).map(({ args }) => args[0].input.tasks?.length);
+    const calls = ecs.commandCalls(DescribeTasksCommand).map(({ args: [{ input }] }) => input.tasks?.length);
     expect(calls).toEqual([100, 50]);
-    expect(await stopper.living(['outrider-worker/2026/[$LATEST]0123'])).toEqual({ nodes: [] });
+    expect(await stopper.living(onLambda)).toEqual({ nodes: [] });
     expect(ecs.calls()).toHaveLength(2);
   });
 
