@@ -66,13 +66,16 @@ describe('the queue of asynchronous events, as Lambda keeps it', () => {
 
   it('drops an event that grows too old while it pauses, and tells whoever is to be told', async () => {
     const told = `exports.handler = async ({ requestContext }) => console.log('told ' + requestContext.condition);`;
-    await start([fixture('work', GATED, { maxEventAgeMs: 3_000, onFailure: 'told' }), fixture('told', told)], {
-      maxConcurrency: 2,
-      throttledPauseMs: () => 100_000,
-    });
+    await start(
+      [fixture('work', GATED, { maxEventAgeMs: 3_000, onFailure: 'told' }), fixture('told', told)],
+      {
+        maxConcurrency: 2,
+        throttledPauseMs: () => 100_000,
+      },
+    );
     await send('first');
     await send('second');
-    await logged('started second');
+    await logged('started ', 2);
     await send('third');
     await until(() => stack.dropped.length > 0);
     expect(stack.dropped).toMatchObject([{ functionName: 'work', reason: 'too-old' }]);
