@@ -169,7 +169,9 @@ describe('join', () => {
     const right = [{ key: Buffer.from('"k"'), value: Buffer.from('{"a":1}') }];
     const inputs = [sourceOf(Buffer.from('id\n1\n'), seeded(1), 'csv'), recordsOf('right', right, seeded(1))];
     const options = { key: 'id', leftKey: 'id', rightKey: 'id', maxTableBytes: 5 };
-    await expect(runTask(operators['join-probe'], options, inputs)).rejects.toThrow('shuffle both sides instead');
+    await expect(runTask(operators['join-probe'], options, inputs)).rejects.toThrow(
+      'shuffle both sides instead',
+    );
   });
 });
 
