@@ -9,7 +9,7 @@ import { ridersOf } from '../core/model/packs.ts';
 import { workerOf } from '../core/model/stage-worker.ts';
 import type { Log } from '../ports/log.ts';
 import { observe } from './journal.ts';
-import { wantsRoom } from './launch-queue.ts';
+import { type LaunchNews, wantsRoom } from './launch-queue.ts';
 import { type LaunchDecision, launchRequest } from './perform-decisions.ts';
 import type { Session } from './scheduler-session.ts';
 
@@ -50,6 +50,12 @@ function isBeforeOthers(state: JobState, id: AttemptId): boolean {
   );
 }
 
+/** Undoes a launch that was not made: it is owed again at `notBefore`. */
+function withdraw(session: Session, { attemptId, at }: LaunchNews, notBefore: EpochMs): void {
+  observe(session, { kind: 'launched', attemptId, at });
+  observe(session, { kind: 'withdrawn', attemptId, notBefore });
+}
+
 /**
  * Takes in what became of launches: those that were made are stamped with when, and what was throttled is owed again
  * after a pause, and where it was for want of room noted for whoever learns of that; what was behind it is owed again at once.
@@ -62,12 +68,8 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
     const { attemptId, outcome, message, denied, at, takenBack } = news;
     if (takenBack !== undefined) {
       // One behind which others of its task were decided on cannot be withdrawn: it takes its turn again.
-      if (isBeforeOthers(state, attemptId)) {
-        session.launches.add(attemptId, takenBack);
-        continue;
-      }
-      observe(session, { kind: 'launched', attemptId, at });
-      observe(session, { kind: 'withdrawn', attemptId, notBefore: now });
+      if (isBeforeOthers(state, attemptId)) session.launches.add(attemptId, takenBack);
+      else withdraw(session, news, now);
       continue;
     }
     if (outcome === 'accepted') {
@@ -82,8 +84,7 @@ export function takeLaunches(deps: { readonly log: Log }, session: Session, now:
     if (attempt !== undefined && wantsRoom(news))
       watch.throttled[workerOf(stageAt(state, attempt.stage), attempt).kind] += 1;
     // Where it cannot be withdrawn, it is given up for want of a claim.
-    observe(session, { kind: 'launched', attemptId, at });
-    observe(session, { kind: 'withdrawn', attemptId, notBefore: later(now, throttleDelayMs) });
+    withdraw(session, news, later(now, throttleDelayMs));
   }
 }
 

@@ -4,18 +4,22 @@ import type { SourceObject } from './splits.ts';
 
 type Sized = Pick<SourceObject, 'sizeBytes'>;
 
-/** Beginning of a gzip file that is looked at for a second member: those of blocked gzip have 64 KiB at most. */
-const gzipLookBytes = 128 * 1024;
+/** Beginning of a file that is looked at, of gzip for a second member: those of blocked gzip have 64 KiB at most. */
+const lookBytes = 128 * 1024;
 /** Smaller gzip files are not worth a look. */
 const leastCutBytes = 2 * 64 * 1024;
 /** Of one member text is hardly packed less than that. */
 const leastTextRatio = 2;
 
-/** Bytes [start, end) of an object that tell whether it may be gzip of several members; empty where it is not asked. */
-export const gzipLookRange = ({ sizeBytes }: Sized): { start: number; end: number } => ({
+/** Bytes [start, end) of a compressed object whose beginning `heldBytes` looks at. */
+export const lookRange = ({ sizeBytes }: Sized): { start: number; end: number } => ({
   start: 0,
-  end: sizeBytes < leastCutBytes ? 0 : Math.min(sizeBytes, gzipLookBytes),
+  end: Math.min(sizeBytes, lookBytes),
 });
+
+/** Bytes [start, end) of an object that tell whether it may be gzip of several members; empty where it is not asked. */
+export const gzipLookRange = (object: Sized): { start: number; end: number } =>
+  object.sizeBytes < leastCutBytes ? { start: 0, end: 0 } : lookRange(object);
 
 /**
  * About how much a gzip object holds, and whether it seems to be several members, by its `gzipLookRange` and its
@@ -83,7 +87,8 @@ const bzip2LevelBytes = 100_000;
  */
 export function unpackedSize({ sizeBytes }: SourceObject, codec: Codec, telling: Uint8Array): number {
   const found = codec === 'gzip' ? gzipSize(telling) : codec === 'zstd' ? zstdSize(telling) : undefined;
-  const usual = codec === 'bzip2' ? bzip2Size(sizeBytes, telling) : sizeBytes * usualRatio;
+  const told = codec === 'bzip2' ? bzip2Size(sizeBytes, telling) : undefined;
+  const usual = told ?? sizeBytes * usualRatio;
   // A size of less than is stored is that of one of several members.
   if (found === undefined || found < sizeBytes * leastPacked) return usual;
   if (codec !== 'gzip') return Math.max(found, sizeBytes);
@@ -91,12 +96,6 @@ export function unpackedSize({ sizeBytes }: SourceObject, codec: Codec, telling:
     return Math.max(usual, sizeBytes);
   return Math.max(found, sizeBytes);
 }
-
-/** Bytes [start, end) of a compressed object whose beginning `heldBytes` looks at. */
-export const lookRange = ({ sizeBytes }: Sized): { start: number; end: number } => ({
-  start: 0,
-  end: Math.min(sizeBytes, gzipLookBytes),
-});
 
 /**
  * About how many bytes an object holds when it is unpacked, by its `lookRange` and its `tellingRange`, where something in it tells;
@@ -116,11 +115,10 @@ export function heldBytes(
     return held === undefined || held < sizeBytes * leastPacked ? undefined : held;
   }
   if (codec === 'bzip2') {
+    if (!isSeenWhole) return bzip2Size(sizeBytes, look);
     const blocks = bzip2Blocks(look).length;
-    const level = (look[3] ?? 0) - 0x30;
-    const isToldByBlocks = level >= 1 && level <= 9 && (blocks > 1 || (isSeenWhole && blocks === 1));
-    if (!isToldByBlocks) return undefined;
-    return isSeenWhole ? blocks * level * bzip2LevelBytes : bzip2Size(sizeBytes, look);
+    const blockBytes = bzip2BlockBytes(look);
+    return blocks === 0 || blockBytes === undefined ? undefined : blocks * blockBytes;
   }
   const ratio = ratioOfMembers(look);
   if (ratio !== undefined) return Math.ceil(ratio * sizeBytes);
@@ -152,15 +150,20 @@ function zstdSize(head: Uint8Array): number | undefined {
   return little(head, at, bytes) + (bytes === 2 ? 256 : 0);
 }
 
-/** As many full blocks as come on average in what was looked at. */
-function bzip2Size(sizeBytes: number, head: Uint8Array): number {
+/** What a full block holds; undefined where the head tells no level. */
+function bzip2BlockBytes(head: Uint8Array): number | undefined {
   const level = (head[3] ?? 0) - 0x30;
+  return level < 1 || level > 9 ? undefined : level * bzip2LevelBytes;
+}
+
+/** As many full blocks as come on average in what was looked at; undefined where fewer than two begin there. */
+function bzip2Size(sizeBytes: number, head: Uint8Array): number | undefined {
+  const blockBytes = bzip2BlockBytes(head);
+  if (blockBytes === undefined) return undefined;
   const blocks = bzip2Blocks(head);
-  const first = blocks[0];
-  const last = blocks.at(-1);
-  if (level < 1 || level > 9 || first === undefined || last === undefined || first === last)
-    return sizeBytes * usualRatio;
-  const perByte = ((blocks.length - 1) * level * bzip2LevelBytes) / (last - first);
+  const [first, last] = [blocks[0], blocks.at(-1)];
+  if (first === undefined || last === undefined || first === last) return undefined;
+  const perByte = ((blocks.length - 1) * blockBytes) / (last - first);
   return Math.max(sizeBytes, Math.round(perByte * sizeBytes));
 }
 
