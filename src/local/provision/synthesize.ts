@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { waitForLock } from '../process-lock.ts';
@@ -42,6 +41,7 @@ export async function synthesize({
   const directory = resolve(outDir);
   if (await isFresh(directory, await inputsHash())) return;
   onWork?.();
+  await mkdir(directory, { recursive: true });
   const unlock = await lock(directory);
   try {
     // Taken before the app runs: a change made meanwhile shows the next time.
@@ -103,7 +103,6 @@ async function filesBelow(path: string): Promise<string[]> {
 
 /** An interrupted synthesis leaves bundles behind which the CDK would take for finished ones. */
 async function prepare(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
   const names = await readdir(directory);
   const stale = names.filter((name) => name === STAMP_NAME || name.startsWith('bundling-temp-'));
   await Promise.all(stale.map((name) => rm(join(directory, name), { recursive: true, force: true })));
@@ -129,10 +128,12 @@ function runApp(directory: string): Promise<void> {
   });
 }
 
-/** Outside of the output, which the CDK's own command may replace. */
+/**
+ * Beside the output, which the CDK's own command may replace, and not in a directory for temporary files: two callers may have
+ * different ones.
+ */
 async function lock(directory: string): Promise<() => Promise<void>> {
-  const name = createHash('sha256').update(directory).digest('hex').slice(0, 16);
-  const path = join(tmpdir(), `outrider-synth-${name}.lock`);
+  const path = `${directory}.lock`;
   const unlock = await waitForLock(path, { use: 'synthesis', limitMs: LOCK_WAIT_MS, pollMs: LOCK_POLL_MS });
   if (unlock !== undefined) return unlock;
   throw new SynthesisError(

@@ -1,4 +1,4 @@
-import { attemptParts, taskOf } from '../../contracts/ids.ts';
+import { type AttemptId, attemptParts, taskOf } from '../../contracts/ids.ts';
 import type { Phase } from '../../contracts/progress.ts';
 import type { AttemptRecord } from '../../contracts/records.ts';
 
@@ -41,14 +41,35 @@ export const endOf = ({ attempt: { claimedAt, launchedAt }, runMs, unclaimedMs }
 export const hasFailed = ({ attempt: { state } }: AttemptRun): boolean =>
   state === 'failed' || state === 'lost';
 
+interface Seen {
+  /** Until when an attempt runs that has not ended; absent where its job has. */
+  readonly now?: number;
+  /** When an attempt was told to stop, by the clock that its launch is told by; undefined where nobody knows. */
+  readonly stoppedAt?: (attemptId: AttemptId) => number | undefined;
+}
+
 /** Until when an attempt has worked, as far as anybody saw: by its worker's clock but for one that runs. */
-function untilOf(attempt: AttemptRecord, now: number | undefined): number | undefined {
+function untilOf(attempt: AttemptRecord, seen: Seen): number | undefined {
   const { endedAt, reportedAt, state, order } = attempt;
   // Of one that was given up, `endedAt` is when that was: of its work, nobody has seen more than it reported.
   if (isGivenUp(attempt)) return reportedAt;
   if (endedAt !== undefined) return endedAt;
-  // One that was told to stop may have ended long ago: its record is written no more.
-  return state === 'running' && order === 'continue' ? (now ?? reportedAt) : reportedAt;
+  if (state !== 'running') return reportedAt;
+  return order === 'continue' ? (seen.now ?? reportedAt) : stoppedOf(attempt, seen);
+}
+
+/**
+ * One that was told to stop may have ended long ago, since its record is written no more, but had not when it was told: it
+ * stood still all the while where it has never reported.
+ */
+function stoppedOf(
+  { attemptId, launchedAt, claimedAt, reportedAt }: AttemptRecord,
+  { stoppedAt }: Seen,
+): number | undefined {
+  const at = stoppedAt?.(attemptId);
+  if (at === undefined || claimedAt === undefined) return reportedAt;
+  const sinceLaunchMs = at - launchedAt;
+  return Math.max(reportedAt ?? claimedAt, claimedAt + sinceLaunchMs - Math.max(0, claimedAt - launchedAt));
 }
 
 /** Attempts of one invocation or Fargate task, which ran one after the other, by the end of the one before each. */
@@ -62,7 +83,7 @@ function endsBefore(attempts: readonly AttemptRecord[]): ReadonlyMap<AttemptReco
     const { invocation = '' } = attempt;
     const before = last.get(invocation);
     if (before !== undefined) ends.set(attempt, before);
-    last.set(invocation, untilOf(attempt, undefined) ?? attempt.claimedAt ?? 0);
+    last.set(invocation, untilOf(attempt, {}) ?? attempt.claimedAt ?? 0);
   }
   return ends;
 }
@@ -110,13 +131,11 @@ const endedSince = ({ endedAt }: AttemptRecord, at: number): boolean =>
 /**
  * The attempts of a job, by launch. Clocks of different machines are compared for waits alone, which are never below 0.
  *
- * @param now - until when an attempt runs that has not ended; absent where the job has.
- * @param waitedUntil - until when one waits that no worker has taken up: now, or the job's end. Absent: nobody knows.
+ * @param waitedUntil - until when one waits that no worker has taken up: now, or the job's end.
  */
 export function attemptRuns(
   attempts: readonly AttemptRecord[],
-  now: number | undefined,
-  waitedUntil = now,
+  { waitedUntil, ...seen }: Seen & { readonly waitedUntil: number },
 ): readonly AttemptRun[] {
   const before = endsBefore(attempts);
   const waiting = waitingOf(attempts);
@@ -126,7 +145,7 @@ export function attemptRuns(
       const { stage, task, attempt: number } = attemptParts(attempt.attemptId);
       const { claimedAt, launchedAt, progress } = attempt;
       const waitMs = claimedAt === undefined ? undefined : Math.max(0, claimedAt - launchedAt);
-      const until = untilOf(attempt, now);
+      const until = untilOf(attempt, seen);
       const isFinished = attempt.state === 'done';
       const bytes = Math.max(progress?.bytesTotal ?? 0, isFinished ? (progress?.bytesRead ?? 0) : 0);
       return {
@@ -144,9 +163,7 @@ export function attemptRuns(
               rideMs: Math.min(waitMs, Math.max(0, (before.get(attempt) ?? launchedAt) - launchedAt)),
               isWarm: warm.has(attempt),
             }),
-        ...(waitedUntil === undefined || !waiting.has(attempt)
-          ? {}
-          : { unclaimedMs: Math.max(0, waitedUntil - launchedAt) }),
+        ...(waiting.has(attempt) ? { unclaimedMs: Math.max(0, waitedUntil - launchedAt) } : {}),
         ...(claimedAt === undefined || until === undefined
           ? {}
           : timesOf(claimedAt, until, isFinished ? undefined : attempt.reportedAt)),

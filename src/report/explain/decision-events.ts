@@ -10,7 +10,8 @@ type CancelReason = (typeof cancelReasons)[number];
 export interface ToldDecisions {
   /** By attempt: why it was launched, and by which numbers. */
   readonly launches: ReadonlyMap<string, { readonly reason: LaunchReason; readonly facts: Numbers }>;
-  readonly stops: ReadonlyMap<string, CancelReason>;
+  /** By attempt: why and when it was told to stop. */
+  readonly stops: ReadonlyMap<string, { readonly reason: CancelReason; readonly at: number }>;
   readonly givenUp: ReadonlyMap<string, string>;
   /** Launches that the host refused for its limits, by time: of an attempt as often as it was. */
   readonly throttled: readonly { readonly at: number; readonly attemptId: string }[];
@@ -59,7 +60,7 @@ export function readDecisions(events: readonly LogEvent[]): ToldDecisions {
     stops: new Map(
       about('told-to-stop').flatMap((event) => {
         const reason = cancelReasons.find((each) => each === event.facts['reason']);
-        return reason === undefined ? [] : [[event.about, reason]];
+        return reason === undefined ? [] : [[event.about, { reason, at: event.at }]];
       }),
     ),
     givenUp: new Map(about('given-up').map((event) => [event.about, textOf(event, 'reason') ?? 'unknown'])),

@@ -194,7 +194,7 @@ function explainAttempt(run: AttemptRun, task: TaskRuns, { decisions, index }: K
   const { attempt, waitMs, rideMs, unclaimedMs, runMs, phaseMs } = run;
   const { attemptId, launchedAt, claimedAt, endedAt, failure, node, zone, progress } = attempt;
   const launch = decisions.launches.get(attemptId);
-  const stopReason = decisions.stops.get(attemptId);
+  const stopReason = decisions.stops.get(attemptId)?.reason;
   const givenUp = decisions.givenUp.get(attemptId);
   const slowness = slownessOf(run, index.usual.get(run.stage));
   return {

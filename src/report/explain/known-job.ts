@@ -35,7 +35,11 @@ export interface Known extends JobFacts {
 /** Puts together what is known of a job, so that each of its tasks and stages can be told of. */
 export function knownOf(facts: JobFacts): Known {
   const { job, attempts, decisions, now } = facts;
-  const runs = attemptRuns(attempts, isOver(job) ? undefined : now, job.endedAt ?? now);
+  const runs = attemptRuns(attempts, {
+    ...(isOver(job) ? {} : { now }),
+    waitedUntil: job.endedAt ?? now,
+    stoppedAt: (attemptId) => decisions.stops.get(attemptId)?.at,
+  });
   const byTask = Map.groupBy(runs, taskIdOf);
   const failedTask = failedTaskOf(job, byTask);
   const tasks = new Map(

@@ -35,6 +35,30 @@ function explained(
 }
 
 describe('the end of an attempt', () => {
+  it('is when it was told to stop where it has stood still since its claim, whatever its clock says', () => {
+    for (const skew of [0, 3_600_000]) {
+      const frozen = attempt('map/3/0', {
+        ...{ claimed: 100 - skew, reported: 100 - skew, state: 'running', order: 'cancel', read: 0 },
+        phases: { init: 0, read: 0, compute: 0, write: 0 },
+      });
+      const { explanation } = explained(
+        [frozen, attempt('map/3/1', { launched: 3_600, ended: 5_600 })],
+        line(3_600, 'launched', { attemptId: 'map/3/1', reason: 'backup' }),
+        line(5_700, 'told-to-stop', { attemptId: 'map/3/0', reason: 'sibling-won' }),
+      );
+      const [told] = explanation.stages[0]?.told ?? [];
+      expect(told).toMatchObject({
+        straggler: true,
+        // 5.7 s, of which it has waited 0.1 where its clock can tell so.
+        attempts: [
+          { end: 'open', runMs: skew === 0 ? 5_600 : 5_700 },
+          { end: 'won', runMs: 1_900 },
+        ],
+      });
+      expect(told?.causes.map(({ kind }) => kind)).toContain('copied');
+    }
+  });
+
   it('is told of a worker that ended before it had claimed it, and not as if none had', () => {
     const unclaimed = (failure?: AttemptRecord['failure']): string => {
       const why = failure === undefined ? {} : { failure };

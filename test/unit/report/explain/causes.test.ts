@@ -22,7 +22,7 @@ describe('the cause of a slow attempt', () => {
   });
 
   it('asks what others tell of the attempts that were slow alone', () => {
-    const runs = attemptRuns([...siblings, attempt('map/8/0', slow)], undefined);
+    const runs = attemptRuns([...siblings, attempt('map/8/0', slow)], { waitedUntil: 0 });
     const asked: string[] = [];
     const ask = (id: string) => ({ othersCount: asked.push(id) });
     for (const run of runs) causesOfSlowness(run, usualOf(runs), () => ask(run.attempt.attemptId));

@@ -143,7 +143,7 @@ describe('an explanation', () => {
         { task: 'map/1', reason: 'not-worth-it' },
       ],
       failures: [],
-      cost: { dollars: 0.0123, wonMs: 11_500, otherMs: 5_000, unheardMs: 0 },
+      cost: { dollars: 0.0123, wonMs: 11_500, otherMs: 5_550, unheardMs: 0 },
     });
   });
 
@@ -177,7 +177,7 @@ describe('an explanation', () => {
       '  A task usually runs for 2.0s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s) and reads 1000 B: medians of 4 tasks.',
       '  It ended with map/3, 5.8s after the stage began.',
       '  3.3s went by before its copy map/3/1 was launched, since map/3/0 lagged.',
-      '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, and was to take 5.5 times what is usual; its start, which reads no input, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
+      '  map/3/0 ran on a slow node (slow-one): after 5.0s it had read 40 % of its input, had run for 5.6s when it was seen last, and was to take 5.5 times what is usual; its start, which reads no input, took 5.0 times the usual, and the rest 5.6 times; the same task took 1.0 times the usual on another node.',
       '',
       'Stage sum',
       '  It has 1 task, too few to say what is usual.',
@@ -199,7 +199,7 @@ describe('an explanation', () => {
       '    00:16:42 map/1: 0.9s left to run, 2.1s for a new attempt.',
       '',
       'What it cost',
-      '  $0.0123 and 16.5s of workers. Attempts that won ran for 11.5s, all others for 5.0s (30 %).',
+      '  $0.0123 and 16.5s of workers. Attempts that won ran for 11.5s, all others for 5.6s (33 %).',
     ]);
   });
 
@@ -208,7 +208,7 @@ describe('an explanation', () => {
       [
         'Its attempts',
         '  map/3/0, the first attempt:',
-        '    launched at 00:16:40, waited 0.1s, ran for 5.0s (start 1.0s, read 0.6s, compute 3.4s, write 0.0s), read 400 B of 1000 B, on slow-one in use1-az1. That is 5.5 times the usual for its input.',
+        '    launched at 00:16:40, waited 0.1s, ran for 5.6s (start 1.0s, read 0.6s, compute 3.4s, write 0.0s), read 400 B of 1000 B, on slow-one in use1-az1. That is 5.5 times the usual for its input.',
         '    It was told to stop, since another attempt of its task had won, and had not answered when it was seen last.',
         '  map/3/1, a backup beside one that lagged (9.0s left to run, 2.1s for a new attempt, 6.9s to be saved, 4.0s of slot time gained):',
         '    launched at 00:16:44, waited 0.3s, ran for 2.0s (start 0.2s, read 0.3s, compute 1.4s, write 0.1s), read 1000 B of 1000 B, on other in use1-az1. That is 1.0 times the usual for its input.',
