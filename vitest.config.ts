@@ -10,7 +10,7 @@ const long = [
 
 /** Those that ask which attempt is slow, and which of two comes first: one at a time. */
 const judging = [
-  'test/e2e/{causes,clone-faults,clones,counted-costs,explain,invocations,out-of-time,packed-inputs,pauses,placed-tasks,slow-nodes,slow-writes,small-phases,waits}.test.ts',
+  'test/e2e/{causes,clone-faults,clones,counted-costs,explain,invocations,out-of-time,outlasts-lambda,packed-inputs,pauses,placed-tasks,slow-nodes,slow-writes,small-phases,waits}.test.ts',
 ];
 
 /** Minutes each, too, but in one process: two at a time. */

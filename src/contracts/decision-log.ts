@@ -27,7 +27,10 @@ function finiteOnly(given: Readonly<Record<string, number | null>>): Readonly<Re
  * copies that compete with one running.
  */
 export const launchReasons = ['first', 'retry', 'recompute', 'restart', 'backup', 'clone'] as const;
-/** Why an attempt is told to stop. `preempted`: its stage has lost its clones to a smaller job's. */
+/**
+ * Why an attempt is told to stop. `preempted`: its stage has lost its clones to a smaller job's; `outlasts-lambda`: it would not be
+ * done when Lambda ends it, and what it had done would be lost.
+ */
 export const cancelReasons = [
   'sibling-won',
   'job-cancelled',
@@ -35,6 +38,7 @@ export const cancelReasons = [
   'restarted',
   'pruned',
   'preempted',
+  'outlasts-lambda',
 ] as const;
 /** Why an attempt is given up: it never claimed itself, it stopped reporting, or its record cannot be read. */
 export const lossReasons = ['unclaimed', 'silent', 'unreadable'] as const;

@@ -40,6 +40,7 @@ export const factNames = [
   'spreadBytes',
   'slowestLinkBytes',
   'lambdaMs',
+  'lambdaLeftMs',
   'forecastMs',
   'ended',
   'timedOutBytes',

@@ -25,6 +25,8 @@ export interface Progress {
   readonly fetched?: Fetched;
   /** What its worker has asked of AWS so far, and logged; absent where nobody counts. */
   readonly requests?: RequestTally;
+  /** Whether it can hand on what it has done where its time or place runs out; absent until it knows. */
+  readonly handsOn?: boolean;
   /** Absent: it began at the begin. */
   readonly takenUp?: TakenUp;
 }

@@ -16,7 +16,9 @@ import { splitStage } from './model/split-stage.ts';
 import type { CloneAnswer, ClonesTaken } from './model/stage-clones.ts';
 import type { LaunchRoom, TickBudget, TickConfig } from './model/tick-config.ts';
 import { affordsOwed, budgetEnd, type Spending, spendingOf } from './policy/budget.ts';
-import { dispose, launchOwed, launchRiders, openAccount } from './policy/arbitrate.ts';
+import { dispose } from './policy/arbitrate.ts';
+import { launchOwed, launchRiders } from './policy/launch-owed.ts';
+import { openAccount } from './policy/spend-slots.ts';
 import { nodesDeclined } from './policy/elsewhere.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
@@ -195,6 +197,7 @@ function viewOf(
     slowNodes: budget.slowNodes ?? nothing,
     zones: budget.zones,
     zonesTold: budget.zonesTold,
+    lambdaMs: config.hasFargate === true && budget.room?.refused === undefined ? config.lambdaMs : undefined,
     losesAhead: policySetOf(config.policy).losesAhead === true,
   };
 }
@@ -309,13 +312,11 @@ export function decideTick(
   const isReady = (task: TaskView): boolean => readyAt(task, config, rng) <= now;
   const mayLaunch = (task: TaskView): boolean =>
     isReady(task) && (spending === undefined || affordsOwed(spending, task));
-  const copyCap = policy.copyCap?.(view) ?? Infinity;
-  const isShared = policy.isCapOfCluster?.(view.config) === true;
   const account = openAccount(state, view, {
     room: config.decisionsPerTick - owed.length,
     launchRoom: budget.room,
-    copyCap,
-    admitted: isShared ? budget.backups : undefined,
+    copyCap: policy.copyCap?.(view) ?? Infinity,
+    admitted: policy.isCapOfCluster?.(view.config) === true ? budget.backups : undefined,
     ...{ killFreesSlot: config.killFreesSlot, tickMs: config.tickMs },
     freeNodes: budget.freeNodes,
     freedNodes: freedNodesOf(state, config, owed),
@@ -346,7 +347,7 @@ export function decideTick(
     overBudget: spending?.refused.size ?? 0,
     ...(account.copiesShort === 0
       ? {}
-      : { backupsShort: { wanted: account.copies + account.copiesShort, cap: copyCap } }),
+      : { backupsShort: { wanted: account.copies + account.copiesShort, cap: account.terms.copyCap } }),
   };
 }
 

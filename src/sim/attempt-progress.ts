@@ -127,6 +127,7 @@ export class AttemptProgress {
       phaseMs,
       peakMemoryBytes: 0,
       ...(fetched === undefined ? {} : { fetched }),
+      handsOn: false,
       ...(countsRequests ? { requests: requestsOfAttempt(this.reported) } : {}),
     };
   }

@@ -55,6 +55,7 @@ const progress = z.object({
   stalledMs: count.exactOptional(),
   fetched: z.object({ bytes: count, ms: count }).exactOptional(),
   requests: requestTallySchema.exactOptional(),
+  handsOn: z.boolean().exactOptional(),
   takenUp: z.object({ attempt: count, bytes: count, ms: count.exactOptional() }).exactOptional(),
 });
 

@@ -1,139 +1,28 @@
-import { type AttemptId, attemptIdOf, type TaskId, taskIdOf } from '../../contracts/ids.ts';
-import type { Facts, LaunchReason, RefusalReason } from '../model/decision.ts';
+import { isLive, isUnclaimed, type AttemptView, type TaskView } from '../model/job-view.ts';
+import type { Facts, RefusalReason } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import { awaitsInputs } from '../model/lost-outputs.ts';
-import { namedNodes, slotsElsewhere } from './elsewhere.ts';
-import type { OwedLaunch } from './owed-launches.ts';
-import type { PolicyView, Proposal } from './policy-set.ts';
-import { lossLeftMs } from './loss-limit.ts';
-import { ranked } from './rank-proposals.ts';
-import type { Account, Terms } from './account.ts';
-import { affords, affordsOwed, charge, spendingFacts } from './budget.ts';
-import { alone, joins, type OpenPack, openPack, type Packs } from './ride-together.ts';
-import { runningBackups } from './running-tasks.ts';
-import { type AttemptView, isLive, isUnclaimed, type JobState, type TaskView } from '../model/job-view.ts';
 import { copiesGiven } from '../model/stage-clones.ts';
-import { type LaunchRoom, meetsRefusal, takesRoom } from '../model/tick-config.ts';
+import type { Account } from './account.ts';
+import { affords, spendingFacts } from './budget.ts';
+import { slotsElsewhere } from './elsewhere.ts';
+import { lossLeftMs } from './loss-limit.ts';
+import type { Proposal } from './policy-set.ts';
+import { ranked } from './rank-proposals.ts';
+import { idOf, launch, needsRoom, refusalLimit, refuse, roomLeft, slotsFor } from './spend-slots.ts';
 
-/** Proposals refused that one tick logs. */
-const refusalLimit = 20;
-
-/** An account with nothing spent. */
-export function openAccount(state: JobState, view: PolicyView, terms: Terms): Account {
-  const live = new Map<TaskView, number>();
-  for (const { tasks } of view.runs) for (const { task, copies } of tasks) live.set(task, copies.length);
-  return {
-    state,
-    terms,
-    copiesPerTask: view.config.copiesPerTask,
-    backupsPerTask: view.config.backupsPerTask,
-    decisions: [],
-    refusals: [],
-    free: view.slots.free,
-    waiting: view.slots.waiting,
-    launchRoom: terms.launchRoom?.launches ?? 0,
-    refusedRoom: terms.launchRoom?.refused?.launches ?? Infinity,
-    copies: runningBackups(view.runs),
-    slotsShort: 0,
-    shortByStage: new Map(),
-    copiesShort: 0,
-    launches: 0,
-    freedNodes: [...(terms.freedNodes ?? [])],
-    lossLeft: new Map(),
-    view,
-    launched: new Map(),
-    live,
-    cancelled: new Set(),
-  };
-}
-
-const roomLeft = ({ terms, decisions }: Account): number => terms.room - decisions.length;
-
-const needsRoom = ({ terms }: Account, task: TaskView): boolean => takesRoom(terms.launchRoom, task);
-
-/** Slots that an attempt of a task may take: those that are free, and that have room behind them. */
-function slotsFor(account: Account, task: TaskView): number {
-  const { free, launchRoom, refusedRoom, terms } = account;
-  if (needsRoom(account, task)) return Math.min(free, launchRoom);
-  return meetsRefusal(terms.launchRoom, task) ? Math.min(free, refusedRoom) : free;
-}
-
-const idOf = (state: JobState, task: TaskView): TaskId =>
-  taskIdOf(stageAt(state, task.stage).shape.name, task.index);
-
-function refuse(account: Account, task: TaskView, reason: RefusalReason, facts: Facts, zone?: string): void {
-  if (reason === 'no-slot') {
-    account.slotsShort += 1;
-    account.shortByStage.set(task.stage, (account.shortByStage.get(task.stage) ?? 0) + 1);
-  }
-  if (account.refusals.length < refusalLimit) {
-    const taskId = idOf(account.state, task);
-    account.refusals.push({ kind: 'refuse', taskId, reason, ...(zone === undefined ? {} : { zone }), facts });
-  }
-}
-
-interface Launch {
-  readonly task: TaskView;
-  readonly reason: LaunchReason;
-  /** The attempt with which it rides: it takes no slot. */
-  readonly behind?: AttemptId | undefined;
-  readonly avoidNodes?: readonly string[] | undefined;
-  readonly zone?: string | undefined;
-  readonly facts?: Facts;
-}
-
-/** Takes a slot for an attempt of a task. */
-function takeSlot(account: Account, task: TaskView): void {
-  account.launches += 1;
-  account.free -= 1;
-  if (needsRoom(account, task)) account.launchRoom -= 1;
-  else if (meetsRefusal(account.terms.launchRoom, task)) account.refusedRoom -= 1;
-}
-
-function launch(account: Account, { task, reason, avoidNodes, zone, facts, behind }: Launch): AttemptId {
-  const before = account.launched.get(task) ?? 0;
-  const number = task.attempts.length + before;
-  const attemptId = attemptIdOf(stageAt(account.state, task.stage).shape.name, task.index, number);
-  const named = behind === undefined ? namedNodes(account, task, avoidNodes ?? []) : [];
-  account.launched.set(task, before + 1);
-  const isOwed = reason === 'first' || reason === 'retry' || reason === 'recompute';
-  if (isOwed) account.waiting -= 1;
-  if (account.terms.spending !== undefined) charge(account.terms.spending, isOwed ? 'owed' : 'copy', task);
-  if (behind === undefined) takeSlot(account, task);
-  account.decisions.push({
-    kind: 'launch',
-    attemptId,
-    reason,
-    ...(behind === undefined ? {} : { behind }),
-    ...(named.length === 0 ? {} : { avoidNodes: named }),
-    ...(zone === undefined ? {} : { zone }),
-    ...(facts === undefined ? {} : { facts }),
-  });
-  return attemptId;
-}
-
-/**
- * Launches attempts that ride by themselves after all, each into a slot. One that its worker is about to take up, as
- * far as is known, holds that worker's slot already.
- */
-export function launchRiders(account: Account, riders: readonly AttemptView[]): void {
-  for (const { id, stage, task: index, reason, place } of riders) {
-    const task = stageAt(account.state, stage).tasks[index];
-    if (task === undefined || roomLeft(account) < 1) return;
-    if (awaitsInputs(account.state, stageAt(account.state, stage))) continue;
-    if (place !== 'carrier') {
-      if (slotsFor(account, task) < 1) continue;
-      takeSlot(account, task);
-    }
-    account.waiting -= 1;
-    account.decisions.push({ kind: 'launch', attemptId: id, reason });
-  }
-}
-
-function cancel(account: Account, attempt: AttemptView, reason: 'restarted' | 'pruned', facts: Facts): void {
+function cancel(
+  account: Account,
+  attempt: AttemptView,
+  reason: 'restarted' | 'pruned' | 'outlasts-lambda',
+  facts: Facts,
+): void {
   account.cancelled.add(attempt.id);
   account.decisions.push({ kind: 'cancel', attemptId: attempt.id, reason, facts });
 }
+
+const isStoppable = ({ cancelled }: Account, attempt: AttemptView): boolean =>
+  isLive(attempt) && !attempt.cancelOrdered && !cancelled.has(attempt.id);
 
 /** Copies of a task that will run on once this tick's decisions are carried out. */
 function copiesAfter({ live, launched }: Account, task: TaskView): number {
@@ -225,14 +114,23 @@ function considerBackup(account: Account, proposal: Extract<Proposal, { kind: 'b
   launch(account, { task, reason: 'backup', avoidNodes, zone, facts });
 }
 
+/** What a task and the job have once one of its copies was told to stop. */
+function stopped(account: Account, task: TaskView, attempt: AttemptView): void {
+  account.live.set(task, (account.live.get(task) ?? 0) - 1);
+  if (attempt.reason === 'backup') account.copies -= 1;
+  if (!account.terms.killFreesSlot) return;
+  account.free += 1;
+  if (needsRoom(account, task)) account.launchRoom += 1;
+  if (attempt.node !== undefined) account.freedNodes.push(attempt.node);
+}
+
 function considerRestart(account: Account, proposal: Extract<Proposal, { kind: 'restart' }>): void {
   const { task, attempt, facts, avoidNodes, zone, lossMs } = proposal;
   const { killFreesSlot } = account.terms;
   const freed = killFreesSlot && attempt.node !== undefined ? [attempt.node] : [];
-  const isStoppable = isLive(attempt) && !attempt.cancelOrdered && !account.cancelled.has(attempt.id);
   const hindrance =
     obstacle(account, task) ??
-    (isStoppable ? undefined : 'task-done') ??
+    (isStoppable(account, attempt) ? undefined : 'task-done') ??
     (copiesAfter(account, task) > account.copiesPerTask ? 'copy-limit' : undefined) ??
     (mayLose(account, task, lossMs) ? undefined : 'loss-limit');
   if (hindrance === undefined && !affordsCopy(account, task)) return;
@@ -247,11 +145,7 @@ function considerRestart(account: Account, proposal: Extract<Proposal, { kind: '
   }
   cancel(account, attempt, 'restarted', facts);
   lose(account, task, lossMs);
-  account.live.set(task, (account.live.get(task) ?? 0) - 1);
-  if (attempt.reason === 'backup') account.copies -= 1;
-  if (killFreesSlot) account.free += 1;
-  if (killFreesSlot && needsRoom(account, task)) account.launchRoom += 1;
-  account.freedNodes.push(...freed);
+  stopped(account, task, attempt);
   launch(account, { task, reason: 'restart', facts, avoidNodes, zone });
 }
 
@@ -283,7 +177,7 @@ function considerClone(
 
 function considerPrune(account: Account, proposal: Extract<Proposal, { kind: 'prune' }>): void {
   const { task, attempt, facts } = proposal;
-  if (!isLive(attempt) || attempt.cancelOrdered || account.cancelled.has(attempt.id)) return;
+  if (!isStoppable(account, attempt)) return;
   const live = account.live.get(task) ?? 0;
   if (live < 2) {
     refuse(account, task, 'last-live-copy', facts);
@@ -291,18 +185,26 @@ function considerPrune(account: Account, proposal: Extract<Proposal, { kind: 'pr
     refuse(account, task, 'tick-full', facts);
   } else {
     cancel(account, attempt, 'pruned', facts);
-    account.live.set(task, live - 1);
-    if (attempt.reason === 'backup') account.copies -= 1;
-    if (!account.terms.killFreesSlot) return;
-    account.free += 1;
-    if (needsRoom(account, task)) account.launchRoom += 1;
-    if (attempt.node !== undefined) account.freedNodes.push(attempt.node);
+    stopped(account, task, attempt);
   }
+}
+
+/** Its task is owed another attempt once none is left, and that one has to be paid. */
+function considerLeave(account: Account, proposal: Extract<Proposal, { kind: 'leave' }>): void {
+  const { task, attempt, facts } = proposal;
+  if (!isStoppable(account, attempt)) return;
+  if (task.result !== undefined || !affordsCopy(account, task)) return;
+  if (roomLeft(account) < 1) {
+    refuse(account, task, 'tick-full', facts);
+    return;
+  }
+  cancel(account, attempt, 'outlasts-lambda', facts);
+  stopped(account, task, attempt);
 }
 
 /**
  * Disposes of proposals, prunes first, then by gain: each becomes decisions or a refusal with its reason. Whatever
- * is proposed, no last live copy is cancelled without a new attempt beside it, no task has more copies than the
+ * is proposed, no last live copy is cancelled without a new attempt beside it, but for one that could not end anyway, no task has more copies than the
  * limit, no backup goes beyond the cap, and nothing is launched without a slot.
  */
 export function dispose(account: Account, proposals: readonly Proposal[]): void {
@@ -310,6 +212,9 @@ export function dispose(account: Account, proposals: readonly Proposal[]): void 
     switch (proposal.kind) {
       case 'prune':
         considerPrune(account, proposal);
+        break;
+      case 'leave':
+        considerLeave(account, proposal);
         break;
       case 'restart':
         considerRestart(account, proposal);
@@ -325,72 +230,4 @@ export function dispose(account: Account, proposals: readonly Proposal[]): void 
         break;
     }
   }
-}
-
-/**
- * Launches what is owed, in order, into what is left, off the nodes to be avoided; short ones ride together as `packs`
- * says. The first that gets no slot is refused in the log. Where nothing runs and no other node is free, any will do:
- * a job must not wait for nodes that may never come.
- */
-export function launchOwed(
-  account: Account,
-  owedUpTo: (limit: number, room: LaunchRoom | undefined) => readonly OwedLaunch[],
-  declined: readonly string[] = [],
-  packs: Packs = alone,
-): void {
-  const room = roomLeft(account);
-  const isNoneElsewhere = account.state.live.size === 0 && slotsElsewhere(account, declined) < 1;
-  const avoidNodes = isNoneElsewhere ? [] : declined;
-  const elsewhere = slotsElsewhere(account, avoidNodes);
-  const limit = Math.max(0, Math.min(account.free, room, elsewhere));
-  const shared = account.terms.launchRoom;
-  const each = 1 + packs.mostRiders;
-  // One more than there is room for: it is told that it got none.
-  const owed = owedUpTo(
-    Math.min(limit * each, room) + 1,
-    shared && {
-      ...shared,
-      launches: account.launchRoom * each + 1,
-      ...(shared.refused && {
-        refused: { ...shared.refused, launches: Math.max(0, account.refusedRoom) * each + 1 },
-      }),
-    },
-  );
-  const isShort = account.free <= Math.min(room, elsewhere);
-  let granted = 0;
-  let pack: OpenPack | undefined;
-  let refused: { readonly task: TaskView; readonly reason: RefusalReason } | undefined;
-  const { spending } = account.terms;
-  for (const next of owed) {
-    const { task, reason } = next;
-    // What was launched before it in this tick counts, too.
-    if (spending !== undefined && !affordsOwed(spending, task)) continue;
-    const isFull = roomLeft(account) < 1;
-    if (!isFull && joins(packs, pack, next)) {
-      launch(account, { task, reason, behind: pack.head });
-      continue;
-    }
-    if (granted < limit && !isFull && slotsFor(account, task) >= 1) {
-      granted += 1;
-      const place = account.terms.placeOf?.(task);
-      pack = openPack(packs, next, launch(account, { task, reason, avoidNodes, ...place }));
-    } else if (granted < limit) refused ??= { task, reason: isFull ? 'tick-full' : 'no-slot' };
-    else refused ??= { task, reason: isShort ? 'no-slot' : limit === room ? 'tick-full' : 'slow-node' };
-  }
-  refuseOverBudget(account);
-  if (refused === undefined) return;
-  const taskId = idOf(account.state, refused.task);
-  account.refusals.unshift({ kind: 'refuse', taskId, reason: refused.reason });
-}
-
-/** The first task that is owed an attempt for which the job has no dollars left. */
-function refuseOverBudget({ state, terms: { spending }, refusals }: Account): void {
-  const [task] = spending?.refused ?? [];
-  if (task === undefined || spending === undefined) return;
-  refusals.unshift({
-    kind: 'refuse',
-    taskId: idOf(state, task),
-    reason: 'budget',
-    facts: spendingFacts(spending, task),
-  });
 }

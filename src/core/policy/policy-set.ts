@@ -51,6 +51,11 @@ export interface PolicyView {
   readonly zones?: readonly string[] | undefined;
   /** What other jobs have found of them of late, the newest first; absent: nothing. */
   readonly zonesTold?: ZoneBook | undefined;
+  /**
+   * For how long an attempt may work on Lambda, where what takes longer goes to Fargate and that takes launches. Absent: nothing is
+   * stopped for want of it.
+   */
+  readonly lambdaMs?: DurationMs | undefined;
   /** Whether a stage's first loss may be borne by tasks that wait; see `lossLeftMs`. Absent: no. */
   readonly losesAhead?: boolean;
 }
@@ -88,6 +93,14 @@ export type Proposal =
     }
   | {
       readonly kind: 'prune';
+      readonly task: TaskView;
+      readonly attempt: AttemptView;
+      readonly gainMs: number;
+      readonly facts: Facts;
+    }
+  | {
+      /** An attempt that is stopped so that its task begins anew elsewhere, also where it is the task's only one. */
+      readonly kind: 'leave';
       readonly task: TaskView;
       readonly attempt: AttemptView;
       readonly gainMs: number;

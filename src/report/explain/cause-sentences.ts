@@ -1,5 +1,5 @@
 import type { ExplainedCause, ExplainedTask } from '../../contracts/explanation.ts';
-import type { LossReason } from '../../core/model/decision.ts';
+import type { CancelReason, LossReason } from '../../core/model/decision.ts';
 import { ownValue } from '../../lib/own.ts';
 import { formatBytes, formatCount, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import { factorText } from './facts-text.ts';
@@ -30,7 +30,7 @@ function sentenceOf(cause: ExplainedCause, { taskId, attempts }: ExplainedTask):
     case 'earlier-failed':
       return `${took} went by before ${attemptId} was launched, since ${failuresText(attempts, attemptId)}.`;
     case 'copied':
-      return `${took} went by before its copy ${attemptId} was launched, since ${cameBeforeText(attempts, attemptId)}.`;
+      return `${took} went by before ${isCopy(attempts, attemptId) ? 'its copy ' : ''}${attemptId} was launched, since ${cameBeforeText(attempts, attemptId)}.`;
     case 'output-lost':
       return `${took} went by before ${attemptId} was launched, since the output of ${attempts[doneBefore(attempts, placeOf(attempts, attemptId))]?.attemptId ?? 'an attempt before it'} was lost later.`;
     case 'waits-again':
@@ -135,8 +135,26 @@ function failuresText(attempts: Attempts, before: string): string {
 /** What became of the attempts before a copy: some may have failed before there was one that lagged. */
 const cameBeforeText = (attempts: Attempts, copy: string): string =>
   attemptsBefore(attempts, copy)
-    .map((each) => `${each.attemptId} ${hasFailed(each) ? failureText(each) : 'lagged'}`)
+    .map((each) => `${each.attemptId} ${hasFailed(each) ? failureText(each) : laggedText(each)}`)
     .join(', and ');
+
+const laggedText = ({ stopReason }: Attempts[number]): string =>
+  stopReason === 'outlasts-lambda' ? `was told to stop, as ${stopWords[stopReason]}` : 'lagged';
+
+/** Whether an attempt was launched beside others, and not since its task had none. */
+const isCopy = (attempts: Attempts, id: string): boolean =>
+  attempts.find(({ attemptId }) => attemptId === id)?.reason !== 'retry';
+
+/** Why an attempt was told to stop. */
+export const stopWords: Readonly<Record<CancelReason, string>> = {
+  'sibling-won': 'another attempt of its task had won',
+  'job-cancelled': 'the job was cancelled',
+  'job-failed': 'the job had failed',
+  restarted: 'a new attempt was to end sooner',
+  pruned: 'others of its task were ahead',
+  preempted: 'a smaller job was given its slot',
+  'outlasts-lambda': 'it would not have been done when Lambda ends it',
+};
 
 /** Why an attempt was given up, as a part of a sentence. */
 const lossWords: Readonly<Record<LossReason, string>> = {

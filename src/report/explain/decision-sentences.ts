@@ -3,7 +3,7 @@ import type { LossKind } from '../../contracts/records.ts';
 import type { AllocationReason, CopyOutput, RefusalReason } from '../../core/model/decision.ts';
 import { ownValue } from '../../lib/own.ts';
 import { formatCount, oneLine, plural } from '../format.ts';
-import { lossText } from './cause-sentences.ts';
+import { lossText, stopWords } from './cause-sentences.ts';
 import { factorText, factsText } from './facts-text.ts';
 
 /** The time of day, UTC. */
@@ -17,16 +17,6 @@ export const launchWords: Readonly<Record<NonNullable<ExplainedAttempt['reason']
   restart: 'launched in place of one that was stopped for being slow',
   backup: 'a backup beside one that lagged',
   clone: 'a clone, launched from the start',
-};
-
-/** Why an attempt was told to stop. */
-export const stopWords: Readonly<Record<NonNullable<ExplainedAttempt['stopReason']>, string>> = {
-  'sibling-won': 'another attempt of its task had won',
-  'job-cancelled': 'the job was cancelled',
-  'job-failed': 'the job had failed',
-  restarted: 'a new attempt was to end sooner',
-  pruned: 'others of its task were ahead',
-  preempted: 'a smaller job was given its slot',
 };
 
 /** Why something was not done. What another version may have logged is told by its name. */

@@ -17,8 +17,8 @@ import {
   shortNode,
 } from '../format.ts';
 import type { Style } from '../style.ts';
-import { causeSentences, failureText, lossText, saidText } from './cause-sentences.ts';
-import { actionSentences, launchWords, refusalSentences, stopWords, timeText } from './decision-sentences.ts';
+import { causeSentences, failureText, lossText, saidText, stopWords } from './cause-sentences.ts';
+import { actionSentences, launchWords, refusalSentences, timeText } from './decision-sentences.ts';
 import { factorText, factsText } from './facts-text.ts';
 
 /** An explanation in sentences, line by line. */

@@ -68,6 +68,7 @@ const wordings: Readonly<Record<FactName, Wording>> = {
   spreadBytes: '# if tasks were anywhere',
   slowestLinkBytes: '# over the link between zones that carries most',
   lambdaMs: 'at most # on Lambda',
+  lambdaLeftMs: '# of that to come',
   forecastMs: '# foretold',
   ended: counted('task', 'tasks', ' seen to end'),
   timedOutBytes: 'one with # to read ran out of time',

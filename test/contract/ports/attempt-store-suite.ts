@@ -99,9 +99,9 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     const space = freshSpace();
     const saved = { dataBytes: 70, noteBytes: 9, noteCrc: 4_294_967_295, bytesDone: 600, bytesTotal: 1_000 };
     const failure = { cause: 'timeout', message: 'S3 was slow', mayPass: true } as const;
-    const takenUp = { attempt: 0, bytes: 600, ms: 70 };
+    const told = { takenUp: { attempt: 0, bytes: 600, ms: 70 }, handsOn: true };
     await store.create(space, attempt(0), at(1));
-    const end = { state: 'failed', progress: { ...progress(7), takenUp }, failure, saved } as const;
+    const end = { state: 'failed', progress: { ...progress(7), ...told }, failure, saved } as const;
     expect(await store.end(space, attempt(0), end, at(2))).toBe('refused');
     expect((await only(store, space))?.saved).toBeUndefined();
     await store.claim(space, attempt(0), PLACE, at(2));
@@ -110,7 +110,7 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
       state: 'failed',
       saved,
       failure,
-      progress: { takenUp },
+      progress: told,
     });
     // As it is told whose first answer was lost: what it has handed on is known.
     expect(await store.end(space, attempt(0), end, at(3))).toBe('ended');

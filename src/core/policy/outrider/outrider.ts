@@ -14,6 +14,7 @@ import { nodesInSpell, onceAsked, type SlowNodes, slowNodesBy } from '../node-sl
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { declines, factsOf, recordFacts } from './decline.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
+import { leaveEarly } from './leave-early.ts';
 import { outrun } from './outrun.ts';
 import { isSmall, smallPhases } from './small-phases.ts';
 import { type Candidate, type Worth, worthForEnd, worthOf } from './worth.ts';
@@ -257,6 +258,8 @@ function proposeIn(
   view: PolicyView,
   slow: SlowNodes,
 ): readonly Proposal[] {
+  const leaving = stage.tasks.flatMap((task) => leaveEarly(task, runs, view));
+  if (leaving.length > 0) return leaving;
   // Too few to weigh one against others: only what is late beyond doubt by those that have finished.
   const areFew = stage.samples < view.config.outrider.minSamples;
   const judged = areFew ? stage.tasks.filter(({ isLate }) => isLate) : stage.tasks;

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { dispose, launchOwed, openAccount } from '../../../../src/core/policy/arbitrate.ts';
+import { dispose } from '../../../../src/core/policy/arbitrate.ts';
+import { launchOwed } from '../../../../src/core/policy/launch-owed.ts';
+import { openAccount } from '../../../../src/core/policy/spend-slots.ts';
 import type { Account, Terms } from '../../../../src/core/policy/account.ts';
 import type { PolicyView, Proposal } from '../../../../src/core/policy/policy-set.ts';
 import { type RunningSpec, times, type TaskSpec, viewOf } from '../../../support/policy-views.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { launchOwed, openAccount } from '../../../../src/core/policy/arbitrate.ts';
+import { launchOwed } from '../../../../src/core/policy/launch-owed.ts';
+import { openAccount } from '../../../../src/core/policy/spend-slots.ts';
 import { holdMsOf } from '../../../../src/core/policy/elsewhere.ts';
 import { addAttempt, applyAttempt } from '../../../../src/core/model/job-state.ts';
 import { summarizeJob } from '../../../../src/core/model/job-summary.ts';

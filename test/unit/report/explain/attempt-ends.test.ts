@@ -35,6 +35,22 @@ function explained(
 }
 
 describe('the end of an attempt', () => {
+  it('is told of one that Lambda would have ended, as why another came in its place', () => {
+    const { explanation, lines } = explained(
+      [
+        attempt('map/3/0', { ended: 900, state: 'cancelled', order: 'cancel', read: 20 }),
+        attempt('map/3/1', { launched: 1_000, ended: 4_000 }),
+      ],
+      line(0, 'launched', { attemptId: 'map/3/0', reason: 'first' }),
+      line(800, 'told-to-stop', { attemptId: 'map/3/0', reason: 'outlasts-lambda', remMs: 9_000 }),
+      line(1_000, 'launched', { attemptId: 'map/3/1', reason: 'retry', worker: 'fargate medium' }),
+    );
+    expect(explanation.stages[0]?.told[0]?.attempts[0]?.stopReason).toBe('outlasts-lambda');
+    expect(lines.join('\n')).toContain(
+      '1.0s went by before map/3/1 was launched, since map/3/0 was told to stop, as it would not have been done when Lambda ends it.',
+    );
+  });
+
   it('is when it was told to stop where it has stood still since its claim, whatever its clock says', () => {
     for (const skew of [0, 3_600_000]) {
       const frozen = attempt('map/3/0', {
