@@ -5,7 +5,7 @@ import type { TickConfig } from '../core/model/tick-config.ts';
 import { mostWorkMs } from '../core/model/time-limit.ts';
 import { fitWorker } from '../core/policy/fit-workers.ts';
 import { mayUseFargate } from '../core/policy/next-worker.ts';
-import { outlastsByItself } from '../core/policy/outlasts-lambda.ts';
+import { hasLeftLambda } from '../core/policy/outlasts-lambda.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask } from '../core/policy/policy-set.ts';
 import { mean } from '../lib/quantiles.ts';
 import { meanOf } from './distribution.ts';
@@ -69,12 +69,11 @@ class DoneTimes {
     return left === undefined || !left.runsOut ? left?.ms : left.ms + this.#anew(workMs);
   }
 
-  /** Whether one that runs will run out of Lambda's time, and its progress has come to tell so to whoever chooses the next one's worker. */
-  isDoomed(stage: StageView, attempt: AttemptView): boolean {
+  /** Whether one that runs will run out of Lambda's time, where its task may go on on Fargate. */
+  isDoomed(stage: StageView, { id }: AttemptView): boolean {
     return (
-      this.#machines.left(attempt.id)?.runsOut === true &&
-      mayUseFargate(stage, this.#machines.terms.hasFargate === true) &&
-      outlastsByItself(attempt, this.#lambdaMs)
+      this.#machines.left(id)?.runsOut === true &&
+      mayUseFargate(stage, this.#machines.terms.hasFargate === true)
     );
   }
 
@@ -98,7 +97,7 @@ function endsOf(
 
 function proposalsFor(stage: StageView, running: RunningTask, workMs: number, done: DoneTimes): Proposal[] {
   const { task } = running;
-  const doomed = running.copies.filter((attempt) => done.isDoomed(stage, attempt));
+  const doomed = hasLeftLambda(task) ? [] : running.copies.filter((attempt) => done.isDoomed(stage, attempt));
   if (doomed.length > 0)
     return doomed.map((attempt): Proposal => ({ kind: 'leave', task, attempt, gainMs: workMs, facts: {} }));
   const [first, ...others] = endsOf(running, workMs, done);
@@ -118,8 +117,8 @@ function proposalsFor(stage: StageView, running: RunningTask, workMs: number, do
 /**
  * Knows when each running attempt would end, and of those to come what they take in the mean, their start and the writing of
  * their output with it: it starts a copy as soon as a new one may be expected to end sooner, knows when that will end once it runs, and stops the one that ends last. What a policy could
- * reach at the most by telling stragglers sooner and better; luck is nobody's, and what outlasts Lambda goes to Fargate by the
- * scheduler's own rule, which goes by progress.
+ * reach at the most by telling stragglers sooner and better; luck is nobody's, and what will outlast Lambda is begun anew on Fargate
+ * at once.
  */
 export function perfectDetector(job: SimJob, machines: KnownMachines): PolicySet {
   const expected = job.stages.map(expectedMsOf);

@@ -36,8 +36,8 @@ export class AttemptMeter {
   recordsOut = 0;
   /** What was taken up of an earlier attempt: none of the bytes above. */
   takenUp: TakenUp | undefined;
-  /** Whether it can hand on what it has done; undefined until its task is prepared. */
-  handsOn: boolean | undefined;
+  /** Whether it can hand on what it has done; undefined until its operator runs. */
+  handsOn: (() => boolean) | undefined;
   /** What the worker has asked for and was not told before; absent where nobody counts. */
   takeRequests: (() => RequestTally) | undefined;
   #requests: RequestTally | undefined;
@@ -154,7 +154,7 @@ export class AttemptMeter {
         ? { fetched: { bytes: measured(this.#fetchedBytes), ms: this.#fetchedMs + fetchingMs } }
         : {}),
       ...(this.#requests === undefined ? {} : { requests: this.#requests }),
-      ...(this.handsOn === undefined ? {} : { handsOn: this.handsOn }),
+      ...(this.handsOn === undefined ? {} : { handsOn: this.handsOn() }),
       ...(this.takenUp === undefined ? {} : { takenUp: this.takenUp }),
     };
   }

@@ -50,7 +50,7 @@ export class Leaving {
   /** From now on the operator runs. */
   begin({ handOver }: PreparedTask, writer: ObjectWriter): void {
     this.#hasBegun = true;
-    this.deps.meter.handsOn = handOver !== undefined;
+    this.deps.meter.handsOn = () => handOver !== undefined && writer.canMoveTo(this.deps.ref);
     if (handOver !== undefined) this.#task = { handOver, writer, since: this.deps.clock.now() };
   }
 

@@ -11,7 +11,7 @@ export interface SlotTime {
 }
 
 /**
- * Slot time of a task until now. What has failed was nobody's choice, and is in neither. Nor are attempts from before the
+ * Slot time of a task until now. What has failed was nobody's choice, and is in neither, nor what Lambda would have ended. Nor are attempts from before the
  * task's output was lost: they were counted when it ended. While it runs, what was killed counts as lost at once, and not
  * only as far as the attempt in its place has come. The original and its clones were admitted together, before anything was
  * known of them: they count as the longest of them, so that nothing is lost by them but what was killed.
@@ -21,6 +21,7 @@ export function slotTimeOf({ attempts, result, since }: TaskView, now: EpochMs):
   const isCloned = attempts.some(({ reason, number }) => reason === 'clone' && number >= since);
   for (const attempt of attempts) {
     if (attempt.number < since || attempt.state === 'failed' || attempt.state === 'lost') continue;
+    if (attempt.cancelReason === 'outlasts-lambda') continue;
     const ms = workerMsOf(attempt, now);
     if (result !== undefined || isWanted(attempt)) ownMs = Math.max(ownMs, ms);
     if (isCloned && isAdmitted(attempt)) clonesMs = Math.max(clonesMs, ms);

@@ -263,9 +263,11 @@ export function budgetEnd(state: JobState, spending: Spending): string | undefin
 
 const isEnded = (attempt: AttemptView): boolean => !isLive(attempt);
 /** Why a task is owed another attempt. */
-const causeOf = (task: TaskView): string =>
-  isRedone(task)
-    ? 'its output was lost'
-    : (task.attempts.findLast(isEnded)?.failure?.message ?? 'its worker stopped reporting');
+function causeOf(task: TaskView): string {
+  if (isRedone(task)) return 'its output was lost';
+  const last = task.attempts.findLast(isEnded);
+  if (last?.cancelReason === 'outlasts-lambda') return 'it would not have been done when Lambda ends it';
+  return last?.failure?.message ?? 'its worker stopped reporting';
+}
 const nextCosts = (spending: Spending, task: TaskView): string =>
   `, which costs about ${told(spending.dollarsOf(task).dollars)}`;

@@ -3,7 +3,7 @@ import type { JobState, StageView, TaskView } from '../model/job-view.ts';
 import { inputOf } from '../model/task-input.ts';
 import type { LaunchRoom, TickConfig } from '../model/tick-config.ts';
 import { fitWorker } from './fit-workers.ts';
-import type { LambdaTime } from './outlasts-lambda.ts';
+import { hasLeftLambda, type LambdaTime } from './outlasts-lambda.ts';
 
 /** What tells on which worker a task's next attempt is to run. */
 export type WorkerTerms = Pick<TickConfig, 'hasFargate' | 'lambdaMs'> & Pick<LambdaTime, 'earlierMs'>;
@@ -45,7 +45,9 @@ function runningOf({ stages, live }: JobState, places: ReadonlySet<number>): Rea
   return running;
 }
 
-const hasFailed = ({ attempts }: TaskView): boolean => attempts.some(({ failure }) => failure !== undefined);
+/** Whether what became of its attempts tells where the next one runs, whatever it reads. */
+const isSettled = (task: TaskView): boolean =>
+  hasLeftLambda(task) || task.attempts.some(({ failure }) => failure !== undefined);
 
 /**
  * Tasks of these stages whose next attempt runs on another kind of worker than `kinds`, by what its attempts failed for or
@@ -65,8 +67,8 @@ export function tasksElsewhere(
     const leaves = (task: TaskView): boolean =>
       !kinds.has(fitWorker(stage, task, terms, terms.earlierMs).worker.kind);
     const begun = [...stage.retryable, ...(running.get(stage.index) ?? [])];
-    for (const task of begun) if (hasFailed(task) && leaves(task)) found.add(task);
-    const others = [...begun.filter((task) => !hasFailed(task)), ...firstsOf(stage)];
+    for (const task of begun) if (isSettled(task) && leaves(task)) found.add(task);
+    const others = [...begun.filter((task) => !isSettled(task)), ...firstsOf(stage)];
     for (const task of largestThat(others, leaves)) found.add(task);
   }
   return found;

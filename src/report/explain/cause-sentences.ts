@@ -1,5 +1,5 @@
 import type { ExplainedCause, ExplainedTask } from '../../contracts/explanation.ts';
-import type { CancelReason, LossReason } from '../../core/model/decision.ts';
+import type { CancelReason, LaunchReason, LossReason } from '../../core/model/decision.ts';
 import { ownValue } from '../../lib/own.ts';
 import { formatBytes, formatCount, formatDuration, oneLine, plural, shortNode } from '../format.ts';
 import { factorText } from './facts-text.ts';
@@ -141,9 +141,11 @@ const cameBeforeText = (attempts: Attempts, copy: string): string =>
 const laggedText = ({ stopReason }: Attempts[number]): string =>
   stopReason === 'outlasts-lambda' ? `was told to stop, as ${stopWords[stopReason]}` : 'lagged';
 
-/** Whether an attempt was launched beside others, and not since its task had none. */
+const owedReasons: readonly unknown[] = ['first', 'retry', 'recompute'] satisfies LaunchReason[];
+
+/** Whether an attempt was launched beside others, as far as is known, and not since its task had none. */
 const isCopy = (attempts: Attempts, id: string): boolean =>
-  attempts.find(({ attemptId }) => attemptId === id)?.reason !== 'retry';
+  !owedReasons.includes(attempts.find(({ attemptId }) => attemptId === id)?.reason);
 
 /** Why an attempt was told to stop. */
 export const stopWords: Readonly<Record<CancelReason, string>> = {

@@ -24,8 +24,6 @@ import type { PolicyView, RunningTask, StageRuns } from '../policy-set.ts';
 export interface JudgedCopy extends AppraisedCopy {
   /** How long it has run. */
   readonly ranMs: number;
-  /** By how much the logarithm of its time may be wrong, as a standard deviation. */
-  readonly error: number;
 }
 
 /** A running task as `outrider` weighs it. Times are of the copy that ends first. */
@@ -247,9 +245,8 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     // One of which nothing is known is taken for an ordinary one.
     const totalMs = known?.totalMs ?? Math.max(ran, usualOfMs(attempt));
     const remMs = Math.max(0, totalMs - ran);
-    const error = known?.error ?? 0;
-    const leastRemMs = Math.max(0, totalMs * Math.exp(-caution * error) - ran);
-    return { attempt, remMs, leastRemMs, error, ranMs: ran, isTold: known?.isTold ?? false };
+    const leastRemMs = Math.max(0, totalMs * Math.exp(-caution * (known?.error ?? 0)) - ran);
+    return { attempt, remMs, leastRemMs, ranMs: ran, isTold: known?.isTold ?? false };
   });
   let first: (typeof copies)[number] | undefined;
   let lastLaunch = -Infinity;

@@ -1,39 +1,51 @@
-import { readBy, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
+import { readBy, reportedMs } from '../../estimate/progress-rate.ts';
 import type { AttemptView } from '../../model/job-view.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { mostWorkMs } from '../../model/time-limit.ts';
 import { finiteMs } from '../merit.ts';
-import { outlastsByItself } from '../outlasts-lambda.ts';
+import { hasLeftLambda } from '../outlasts-lambda.ts';
 import type { PolicyView, Proposal, StageRuns } from '../policy-set.ts';
-import type { JudgedCopy, JudgedTask } from './judge.ts';
+import type { JudgedCopy, JudgedStage, JudgedTask } from './judge.ts';
 
-/** What is saved is at least so much of what is thrown away: of estimates that are past their least, one in six errs. */
-const leastSaved = 0.25;
+/**
+ * Shares of Lambda's time between which an attempt is judged: before, its rates are those of its start, which is slow where it reads over a
+ * network that many read over, or loads a program; after, what is saved is little beside what is thrown away.
+ */
+const watched = { from: 0.25, until: 0.8 } as const;
+/** Parts of an attempt's time whose rates tell how steady it is, and by how much what it has left may be wrong at the least. */
+const parts = 4;
+const leastError = 0.05;
+/** A new attempt that takes so many times less than Lambda's time may be made there: what is slow is the place of the one that runs. */
+const safely = 1.25;
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Parts of an attempt's time whose rates tell how steady it is, the least that it has read by then, and that may be wrong. */
-const parts = 4;
-const leastScore = 0.1;
-const leastError = 0.05;
-
 /**
- * By how much the logarithm of what an attempt has left may be wrong, as a standard deviation: as its rate has varied so far.
- * Infinite where it has stood still for a part of its time, or has read too little.
+ * What an attempt takes in all at the least, by its own rates: at the best of those that it has shown in a part of its time, and
+ * less than that by as much as they differ, as the standard deviation of their logarithms. 0 where it has told too little, or stood
+ * still for one of them.
  */
-function steadiness(attempt: AttemptView): number {
-  if ((scoreOf(attempt) ?? 0) < leastScore || attempt.reports.length < parts) return Infinity;
-  const partMs = reportedMs(attempt) / parts;
-  const read = Array.from({ length: parts + 1 }, (_, place) => readBy(attempt.reports, place * partMs));
-  const rates = read.slice(1).map((bytes, place) => Math.log(bytes - (read[place] ?? 0)));
-  const usual = sum(rates) / parts;
-  const error = Math.sqrt(sum(rates.map((rate) => (rate - usual) ** 2)) / (parts - 1));
-  return Number.isFinite(error) ? Math.max(leastError, error) : Infinity;
+export function leastByRates(attempt: AttemptView): number {
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+  if (attempt.reports.length < parts) return 0;
+  const ms = reportedMs(attempt);
+  const read = Array.from({ length: parts + 1 }, (_, place) => readBy(attempt.reports, (place * ms) / parts));
+  const gained = read.slice(1).map((bytes, place) => bytes - (read[place] ?? 0));
+  if (ms <= 0 || gained.some((bytes) => bytes <= 0)) return 0;
+  const logs = gained.map((bytes) => Math.log((bytes * parts) / ms));
+  const usual = sum(logs) / parts;
+  const error = Math.sqrt(sum(logs.map((log) => (log - usual) ** 2)) / (parts - 1));
+  const leftMs = Math.max(0, bytesTotal - bytesRead) / Math.exp(Math.max(...logs));
+  return ms + leftMs * Math.exp(-Math.max(leastError, error));
 }
 
-/** What an attempt takes in all at the least. */
-const leastTotalMs = ({ attempt, ranMs, remMs, error }: JudgedCopy): number =>
-  ranMs + remMs * Math.exp(-Math.min(error, steadiness(attempt)));
+/** Whether what others of its stage take, and have taken so far, says that another attempt would be done on Lambda. */
+const wouldFit = (
+  { newMs }: JudgedTask,
+  { samples }: JudgedStage,
+  minSamples: number,
+  workMs: number,
+): boolean => samples >= minSamples && safely * (newMs[newMs.length >>> 1] ?? Infinity) <= workMs;
 
 /** Whether an attempt would lose all that it does where its time on Lambda runs out. */
 function losesAll({ attempt }: JudgedCopy, { stage }: StageRuns): boolean {
@@ -41,32 +53,46 @@ function losesAll({ attempt }: JudgedCopy, { stage }: StageRuns): boolean {
   return progress?.handsOn === false && behind === undefined && workerOf(stage, attempt).kind === 'lambda';
 }
 
+/** An attempt that is to be stopped, with why; undefined where it goes on. */
+function leaving(
+  copy: JudgedCopy,
+  { running: { task } }: JudgedTask,
+  runs: StageRuns,
+  workMs: number,
+): Proposal | undefined {
+  const { attempt, ranMs } = copy;
+  const isWatched = ranMs >= watched.from * workMs && ranMs <= watched.until * workMs;
+  if (!isWatched || !losesAll(copy, runs)) return undefined;
+  const leastMs = leastByRates(attempt);
+  if (leastMs <= workMs) return undefined;
+  const gainMs = finiteMs(workMs - ranMs);
+  const facts = {
+    leastRemMs: finiteMs(leastMs - ranMs),
+    ranMs: finiteMs(ranMs),
+    lambdaMs: workMs,
+    lambdaLeftMs: gainMs,
+  };
+  return { kind: 'leave', task, attempt, gainMs, facts };
+}
+
 /**
- * Stops attempts on Lambda that will not be done when it ends them, as soon as their progress says so beyond its error: what
- * they do until then would be lost, and their task begins anew on Fargate (or on Lambda, where others of its stage have shown
- * that it need not take so long). Attempts that can hand on what they have done go on to the end of their time. No task is
- * stopped more often than Mantri restarts one.
+ * Stops attempts on Lambda that will not be done when it ends them, once their own rates say so beyond their error: what
+ * they do until then would be lost, and their task begins anew on Fargate, once in its life. Not those of a stage of which others
+ * are done in time: where its place is slow and not the task, a copy on Lambda ends sooner. Attempts that can hand on what they
+ * have done go on to the end of their time.
  *
  * Source: ours; in the account of Mantri §5.1 what such an attempt has left is the rest of its time and a new attempt.
  */
 export function leaveEarly(
-  { running, copies }: JudgedTask,
+  stage: JudgedStage,
   runs: StageRuns,
   { lambdaMs, config }: PolicyView,
 ): readonly Proposal[] {
   if (lambdaMs === undefined || runs.stage.shape.mayUseFargate === false) return [];
-  const { task } = running;
-  if (task.attempts.filter(({ state }) => state === 'cancelled').length >= config.mantri.restartsPerTask)
-    return [];
   const workMs = mostWorkMs(lambdaMs);
-  return copies.flatMap((copy): Proposal[] => {
-    const leftMs = workMs - copy.ranMs;
-    const isTold = copy.isTold && outlastsByItself(copy.attempt, workMs) && leastTotalMs(copy) > workMs;
-    if (!isTold || leftMs < leastSaved * copy.ranMs || !losesAll(copy, runs)) return [];
-    const facts = {
-      ...{ remMs: finiteMs(copy.remMs), ranMs: finiteMs(copy.ranMs) },
-      ...{ lambdaMs: workMs, lambdaLeftMs: finiteMs(leftMs) },
-    };
-    return [{ kind: 'leave', task, attempt: copy.attempt, gainMs: finiteMs(leftMs), facts }];
-  });
+  return stage.tasks.flatMap((judged) =>
+    hasLeftLambda(judged.running.task) || wouldFit(judged, stage, config.outrider.minSamples, workMs)
+      ? []
+      : judged.copies.flatMap((copy) => leaving(copy, judged, runs, workMs) ?? []),
+  );
 }

@@ -258,8 +258,6 @@ function proposeIn(
   view: PolicyView,
   slow: SlowNodes,
 ): readonly Proposal[] {
-  const leaving = stage.tasks.flatMap((task) => leaveEarly(task, runs, view));
-  if (leaving.length > 0) return leaving;
   // Too few to weigh one against others: only what is late beyond doubt by those that have finished.
   const areFew = stage.samples < view.config.outrider.minSamples;
   const judged = areFew ? stage.tasks.filter(({ isLate }) => isLate) : stage.tasks;
@@ -294,7 +292,11 @@ function proposeIn(
 
 function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonly Proposal[] {
   const stage = judgeStage(runs, view);
-  const proposals = proposeIn(stage, runs, view, slow);
+  const leaving = leaveEarly(stage, runs, view);
+  const left = new Set(leaving.map(({ task }) => task));
+  const stay = stage.tasks.filter(({ running }) => !left.has(running.task));
+  const others = left.size === 0 ? stage : { ...stage, tasks: stay };
+  const proposals = [...leaving, ...proposeIn(others, runs, view, slow)];
   const anywhere = { ...view, zones: undefined };
   const ifAlike = (): readonly Proposal[] => proposeIn(judgeStage(runs, anywhere), runs, anywhere, slow);
   return withLostToZones(stage.zones, proposals, ifAlike, () =>

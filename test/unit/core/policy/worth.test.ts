@@ -11,7 +11,7 @@ function tasksOf(...remsMs: readonly number[]): JudgedTask[] {
     const [attempt] = running.copies;
     return {
       running,
-      copies: [{ attempt, remMs, isTold: true, error: 0.3, ranMs: 1_000 }],
+      copies: [{ attempt, remMs, isTold: true, ranMs: 1_000 }],
       remMs,
       leastRemMs: remMs,
       ranMs: 1_000,
