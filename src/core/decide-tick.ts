@@ -23,7 +23,7 @@ import { nodesDeclined } from './policy/elsewhere.ts';
 import { preemptedCopies } from './policy/dolly/preempted-copies.ts';
 import { lostAttempts } from './policy/lost-attempts.ts';
 import { lossDecisions, lostTooOften } from './policy/lost-outputs.ts';
-import { onFitWorkers } from './policy/fit-workers.ts';
+import { lambdaToLeave, onFitWorkers } from './policy/fit-workers.ts';
 import { hopeless } from './policy/next-worker.ts';
 import { type OwedLaunch, owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
@@ -197,7 +197,7 @@ function viewOf(
     slowNodes: budget.slowNodes ?? nothing,
     zones: budget.zones,
     zonesTold: budget.zonesTold,
-    lambdaMs: config.hasFargate === true && budget.room?.refused === undefined ? config.lambdaMs : undefined,
+    lambdaMs: lambdaToLeave(config, budget),
     losesAhead: policySetOf(config.policy).losesAhead === true,
   };
 }

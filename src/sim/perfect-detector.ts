@@ -5,7 +5,6 @@ import type { TickConfig } from '../core/model/tick-config.ts';
 import { mostWorkMs } from '../core/model/time-limit.ts';
 import { fitWorker } from '../core/policy/fit-workers.ts';
 import { mayUseFargate } from '../core/policy/next-worker.ts';
-import { hasLeftLambda } from '../core/policy/outlasts-lambda.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask } from '../core/policy/policy-set.ts';
 import { mean } from '../lib/quantiles.ts';
 import { meanOf } from './distribution.ts';
@@ -69,12 +68,11 @@ class DoneTimes {
     return left === undefined || !left.runsOut ? left?.ms : left.ms + this.#anew(workMs);
   }
 
-  /** Whether one that runs will run out of Lambda's time, where its task may go on on Fargate. */
-  isDoomed(stage: StageView, { id }: AttemptView): boolean {
-    return (
-      this.#machines.left(id)?.runsOut === true &&
-      mayUseFargate(stage, this.#machines.terms.hasFargate === true)
-    );
+  /** Whether one that runs will run out of Lambda's time, and so would another, where its task may go on on Fargate. */
+  isDoomed(stage: StageView, { id }: AttemptView, workMs: number): boolean {
+    if (workMs <= this.#lambdaMs || !mayUseFargate(stage, this.#machines.terms.hasFargate === true))
+      return false;
+    return this.#machines.left(id)?.runsOut === true;
   }
 
   #anew(workMs: number): number {
@@ -97,7 +95,7 @@ function endsOf(
 
 function proposalsFor(stage: StageView, running: RunningTask, workMs: number, done: DoneTimes): Proposal[] {
   const { task } = running;
-  const doomed = hasLeftLambda(task) ? [] : running.copies.filter((attempt) => done.isDoomed(stage, attempt));
+  const doomed = running.copies.filter((attempt) => done.isDoomed(stage, attempt, workMs));
   if (doomed.length > 0)
     return doomed.map((attempt): Proposal => ({ kind: 'leave', task, attempt, gainMs: workMs, facts: {} }));
   const [first, ...others] = endsOf(running, workMs, done);

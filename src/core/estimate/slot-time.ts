@@ -1,4 +1,5 @@
 import type { EpochMs } from '../../contracts/units.ts';
+import { hasLeft } from '../model/left-lambda.ts';
 import { type AttemptView, isLive, type TaskView } from '../model/job-view.ts';
 import { workerMsOf } from './progress-rate.ts';
 
@@ -21,7 +22,7 @@ export function slotTimeOf({ attempts, result, since }: TaskView, now: EpochMs):
   const isCloned = attempts.some(({ reason, number }) => reason === 'clone' && number >= since);
   for (const attempt of attempts) {
     if (attempt.number < since || attempt.state === 'failed' || attempt.state === 'lost') continue;
-    if (attempt.cancelReason === 'outlasts-lambda') continue;
+    if (hasLeft(attempt) && attempt.state !== 'done') continue;
     const ms = workerMsOf(attempt, now);
     if (result !== undefined || isWanted(attempt)) ownMs = Math.max(ownMs, ms);
     if (isCloned && isAdmitted(attempt)) clonesMs = Math.max(clonesMs, ms);

@@ -1,3 +1,4 @@
+import { hasLeft } from './left-lambda.ts';
 import { durationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import { emptySorted, insertSorted } from '../../lib/sorted-numbers.ts';
 import { launchMadeAt, reportedMs } from '../estimate/progress-rate.ts';
@@ -111,7 +112,8 @@ function recordOutrun(statistics: StageStatistics, task: TaskView, winner: Attem
   for (const each of task.attempts) {
     if (each === winner || each.number < task.since || each.claimedAt === undefined || hasTakenUp(each))
       continue;
-    if (each.state === 'failed' || each.state === 'lost' || reportedMs(each) < leastOutrun * runMs) continue;
+    if (each.state === 'failed' || each.state === 'lost' || hasLeft(each)) continue;
+    if (reportedMs(each) < leastOutrun * runMs) continue;
     const sample = { task, ms: wholeMs(each), zone: each.zone };
     statistics.outrun.push(sample);
     measureSample(statistics, sample, false);
@@ -142,6 +144,7 @@ export const leastOutrun = 0.5;
 export const wasOutrun = (attempt: AttemptView, usualMs: number): boolean =>
   (attempt.state === 'cancelled' || (attempt.cancelOrdered && isLive(attempt))) &&
   !hasTakenUp(attempt) &&
+  !hasLeft(attempt) &&
   attempt.claimedAt !== undefined &&
   reportedMs(attempt) >= leastOutrun * usualMs;
 

@@ -189,12 +189,11 @@ function considerPrune(account: Account, proposal: Extract<Proposal, { kind: 'pr
   }
 }
 
-/** Its task is owed another attempt once none is left: where the job's dollars may not suffice for that, it goes on. */
+/** Its task is owed another attempt once none is left. */
 function considerLeave(account: Account, proposal: Extract<Proposal, { kind: 'leave' }>): void {
   const { task, attempt, facts } = proposal;
   if (!isStoppable(account, attempt)) return;
-  const { spending } = account.terms;
-  if (task.result !== undefined || (spending !== undefined && !affords(spending, 'copy', task))) return;
+  if (task.result !== undefined) return;
   if (roomLeft(account) < 1) {
     refuse(account, task, 'tick-full', facts);
     return;

@@ -1,9 +1,10 @@
 import type { Worker } from '../../contracts/job-spec.ts';
+import type { DurationMs } from '../../contracts/units.ts';
 import type { Decision, Facts } from '../model/decision.ts';
 import { stageAt, taskOfAttempt } from '../model/job-state.ts';
 import type { JobState, StageView, TaskView } from '../model/job-view.ts';
 import { workerOf } from '../model/stage-worker.ts';
-import type { TickConfig } from '../model/tick-config.ts';
+import type { TickBudget, TickConfig } from '../model/tick-config.ts';
 import { mayUseFargate, nextWorker } from './next-worker.ts';
 import { type LambdaTime, outlastsLambda } from './outlasts-lambda.ts';
 
@@ -43,3 +44,13 @@ export function onFitWorkers(
     return { ...each, worker, ...(facts === undefined ? {} : { facts: { ...each.facts, ...facts } }) };
   });
 }
+
+/**
+ * Lambda's time for an attempt, where one that will not be done in it may be stopped for Fargate (`leaveEarly`); undefined where
+ * there is none or it refuses launches, and in a job with a budget, whose dollars were not counted for beginning anew.
+ */
+export const lambdaToLeave = (
+  { hasFargate, lambdaMs }: Pick<TickConfig, 'hasFargate' | 'lambdaMs'>,
+  { room, dollars }: Pick<TickBudget, 'room' | 'dollars'>,
+): DurationMs | undefined =>
+  hasFargate === true && room?.refused === undefined && dollars === undefined ? lambdaMs : undefined;

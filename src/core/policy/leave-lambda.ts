@@ -1,9 +1,10 @@
 import type { Worker } from '../../contracts/job-spec.ts';
 import type { JobState, StageView, TaskView } from '../model/job-view.ts';
+import { hasLeftLambda } from '../model/left-lambda.ts';
 import { inputOf } from '../model/task-input.ts';
 import type { LaunchRoom, TickConfig } from '../model/tick-config.ts';
 import { fitWorker } from './fit-workers.ts';
-import { hasLeftLambda, type LambdaTime } from './outlasts-lambda.ts';
+import type { LambdaTime } from './outlasts-lambda.ts';
 
 /** What tells on which worker a task's next attempt is to run. */
 export type WorkerTerms = Pick<TickConfig, 'hasFargate' | 'lambdaMs'> & Pick<LambdaTime, 'earlierMs'>;

@@ -1,3 +1,4 @@
+import { hasLeftLambda } from '../model/left-lambda.ts';
 import { inputOf } from '../model/task-input.ts';
 import type { DurationMs } from '../../contracts/units.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
@@ -34,14 +35,10 @@ function forecastOf(stage: StageView, task: TaskView, medianMs: number, lambdaMs
   return isLike ? Math.max(medianMs, byInputMs) : byInputMs;
 }
 
-/** Whether an attempt of a task, in its present life, was stopped since Lambda would have ended it (`leaveEarly`). */
-export const hasLeftLambda = ({ attempts, since }: TaskView): boolean =>
-  attempts.some(({ number, cancelReason }) => number >= since && cancelReason === 'outlasts-lambda');
-
 /**
  * The numbers by which a task will clearly take longer than Lambda lets it work; undefined where nothing says so. What
  * the stage's own tasks took counts first, by what each reads (`forecastMs`); where too few have ended, or none that reads as much
- * in time, one that reads no more and ran out of time (`timedOutBytes`); then earlier runs of the job, if three of four of their tasks
+ * in time, one that reads no more and ran out of time, or would have (`timedOutBytes`); then earlier runs of the job, if three of four of their tasks
  * took longer (`earlierMs`). One of which an attempt was stopped for that goes as it was decided then.
  */
 export function outlastsLambda(

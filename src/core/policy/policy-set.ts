@@ -52,8 +52,8 @@ export interface PolicyView {
   /** What other jobs have found of them of late, the newest first; absent: nothing. */
   readonly zonesTold?: ZoneBook | undefined;
   /**
-   * For how long an attempt may work on Lambda, where what takes longer goes to Fargate and that takes launches. Absent: nothing is
-   * stopped for want of it.
+   * Lambda's time for an attempt, where one that will not be done in it may be stopped for Fargate. Absent: none is
+   * (`lambdaToLeave`).
    */
   readonly lambdaMs?: DurationMs | undefined;
   /** Whether a stage's first loss may be borne by tasks that wait; see `lossLeftMs`. Absent: no. */

@@ -1,4 +1,5 @@
 import type { AttemptView, TaskView } from '../../model/job-view.ts';
+import { hasLeft } from '../../model/left-lambda.ts';
 import { sampleCount } from '../../estimate/new-copy.ts';
 import { ranMs, readBy, reportedMs, scoreOf } from '../../estimate/progress-rate.ts';
 import type { Proposal, PolicyView, RunningTask } from '../policy-set.ts';
@@ -26,6 +27,7 @@ export const isSlowAnywhere = ({ attempts }: TaskView, victim: AttemptView): boo
     (attempt) =>
       attempt.number < victim.number &&
       attempt.state === 'cancelled' &&
+      !hasLeft(attempt) &&
       attempt.claimedAt !== undefined &&
       isNoFaster(victim, attempt),
   );

@@ -1,9 +1,9 @@
 import { readBy, reportedMs } from '../../estimate/progress-rate.ts';
-import type { AttemptView } from '../../model/job-view.ts';
+import type { AttemptView, TaskView } from '../../model/job-view.ts';
+import { hasLeft } from '../../model/left-lambda.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { mostWorkMs } from '../../model/time-limit.ts';
 import { finiteMs } from '../merit.ts';
-import { hasLeftLambda } from '../outlasts-lambda.ts';
 import type { PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import type { JudgedCopy, JudgedStage, JudgedTask } from './judge.ts';
 
@@ -53,6 +53,10 @@ function losesAll({ attempt }: JudgedCopy, { stage }: StageRuns): boolean {
   return progress?.handsOn === false && behind === undefined && workerOf(stage, attempt).kind === 'lambda';
 }
 
+/** How often attempts of a task were stopped so in its present life: those that ran beside each other, since the next one is on Fargate. */
+const stopsOf = ({ attempts, since }: TaskView): number =>
+  attempts.filter((attempt) => attempt.number >= since && hasLeft(attempt)).length;
+
 /** An attempt that is to be stopped, with why; undefined where it goes on. */
 function leaving(
   copy: JudgedCopy,
@@ -61,10 +65,10 @@ function leaving(
   workMs: number,
 ): Proposal | undefined {
   const { attempt, ranMs } = copy;
-  const isWatched = ranMs >= watched.from * workMs && ranMs <= watched.until * workMs;
+  const isWatched = reportedMs(attempt) >= watched.from * workMs && ranMs <= watched.until * workMs;
   if (!isWatched || !losesAll(copy, runs)) return undefined;
   const leastMs = leastByRates(attempt);
-  if (leastMs <= workMs) return undefined;
+  if (!(leastMs > workMs)) return undefined;
   const gainMs = finiteMs(workMs - ranMs);
   const facts = {
     leastRemMs: finiteMs(leastMs - ranMs),
@@ -77,7 +81,7 @@ function leaving(
 
 /**
  * Stops attempts on Lambda that will not be done when it ends them, once their own rates say so beyond their error: what
- * they do until then would be lost, and their task begins anew on Fargate, once in its life. Not those of a stage of which others
+ * they do until then would be lost, and their task begins anew on Fargate. Not those of a stage of which others
  * are done in time: where its place is slow and not the task, a copy on Lambda ends sooner. Attempts that can hand on what they
  * have done go on to the end of their time.
  *
@@ -90,8 +94,10 @@ export function leaveEarly(
 ): readonly Proposal[] {
   if (lambdaMs === undefined || runs.stage.shape.mayUseFargate === false) return [];
   const workMs = mostWorkMs(lambdaMs);
+  const { mantri, outrider } = config;
   return stage.tasks.flatMap((judged) =>
-    hasLeftLambda(judged.running.task) || wouldFit(judged, stage, config.outrider.minSamples, workMs)
+    stopsOf(judged.running.task) >= mantri.restartsPerTask ||
+    wouldFit(judged, stage, outrider.minSamples, workMs)
       ? []
       : judged.copies.flatMap((copy) => leaving(copy, judged, runs, workMs) ?? []),
   );

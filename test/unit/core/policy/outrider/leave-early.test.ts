@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { AttemptId } from '../../../../../src/contracts/ids.ts';
 import { durationMs, epochMs } from '../../../../../src/contracts/units.ts';
 import { applyDecisions, decideTick } from '../../../../../src/core/decide-tick.ts';
 import {
+  addAttempt,
   applyAttempt,
   applyResult,
   createJobState,
@@ -203,6 +205,32 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     expect(stage.tick(1_000)).toEqual([['map/0/2', 'retry', 'fargate']]);
   });
 
+  it('sends others of its stage that read as much, and have not begun, to Fargate from the first', () => {
+    const stage = new Stage(3);
+    stage.tick(0, { slots: 1 });
+    stage.reports('map/0/0', even(3_000, 230));
+    stage.tick(230, { slots: 1 });
+    expect(stage.tick(231, { slots: 2 })).toEqual([['map/1/0', 'first', 'fargate']]);
+  });
+
+  it('is stopped beside others of its task as each comes to that age', () => {
+    const both = new Stage(1);
+    both.tick(0);
+    addAttempt(both.state, 'map/0/1' as AttemptId, 'clone', epochMs(0));
+    both.reports('map/0/0', even(3_000, 230));
+    both.reports('map/0/1', even(2_000, 210));
+    expect(both.tick(230)).toEqual([['map/0/0', 'outlasts-lambda']]);
+    both.reports('map/0/1', even(2_000, 260).slice(21));
+    expect(both.tick(260)).toEqual([['map/0/1', 'outlasts-lambda']]);
+  });
+
+  it('goes on in a job with a budget', () => {
+    const stage = new Stage(1);
+    stage.tick(0);
+    stage.reports('map/0/0', even(3_000, 230));
+    expect(stage.tick(230, { dollars: { capDollars: 100, onBudget: 'finish' } })).toEqual([]);
+  });
+
   it('costs its stage nothing of what copies and kills may lose', () => {
     const stage = new Stage(8);
     stage.tick(0);
@@ -214,14 +242,15 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     }
   });
 
-  it('needs no room on Lambda for what begins anew, beside tasks that read as much and stay', () => {
-    const stage = new Stage(6);
-    stage.tick(0, { slots: 4 });
-    for (const task of [1, 3]) stage.reports(`map/${String(task)}/0`, even(3_000, 230));
-    stage.tick(230, { slots: 4 });
+  it('needs no room on Lambda for what begins anew, beside tasks that read less and stay', () => {
+    const sourceBytes = [size, size, size / 2, size / 2];
+    const stage = new Stage(4, { sourceBytes });
+    stage.tick(0);
+    stage.reports('map/1/0', even(3_000, 230));
+    expect(stage.tick(230)).toEqual([['map/1/0', 'outlasts-lambda']]);
+    stage.reports('map/1/0', [[240, 0.08]], { state: 'cancelled' });
     const terms = { hasFargate: true, lambdaMs };
-    for (const task of [1, 3]) stage.reports(`map/${String(task)}/0`, [[240, 0.08]], { state: 'cancelled' });
     const then = tasksElsewhere(stage.state, new Set(['lambda']), { stages: new Set([0]) }, terms);
-    expect([...then].map(({ index }) => index).toSorted()).toEqual([1, 3]);
+    expect([...then].map(({ index }) => index).toSorted()).toEqual([0, 1]);
   });
 });
