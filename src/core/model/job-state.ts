@@ -23,7 +23,7 @@ import {
 } from './job-view.ts';
 import { isNews, newAttempt, takeFields } from './attempt-news.ts';
 import { suspectInputs, suspectPart } from './lost-outputs.ts';
-import { countFailure, judge, noteTooLong, recount } from './strikes.ts';
+import { countFailure, judge, recount } from './strikes.ts';
 import { newTask } from './new-task.ts';
 import { oweFirsts, settleOwed } from './owed-tasks.ts';
 import { leastCopies } from './upstream-copies.ts';
@@ -389,7 +389,6 @@ export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs, reas
   if (attempt === undefined) return;
   attempt.cancelOrdered = true;
   attempt.cancelReason ??= reason;
-  if (reason === 'outlasts-lambda') noteTooLong(stageAt(state, attempt.stage), taskOfAttempt(state, id));
   if (attempt.state !== 'launched') return;
   state.unsure.add(attempt);
   attempt.state = 'cancelled';

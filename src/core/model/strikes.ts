@@ -30,16 +30,12 @@ function isStrike(stage: StageView, attempt: AttemptView): boolean {
   return failure === undefined || !uncounted.has(failure.cause);
 }
 
-/** Takes note of the smallest task that Lambda's time did not suffice for, or would not have. */
-export function noteTooLong({ statistics }: StageView, task: TaskView): void {
+/** Takes note of the smallest task that Lambda's time did not suffice for. What may pass tells nothing of its size. */
+function noteTimeout({ shape, statistics }: StageView, task: TaskView, attempt: AttemptView): void {
+  const { cause, mayPass = false } = attempt.failure ?? {};
+  if (cause !== 'timeout' || mayPass || workerOf({ shape }, attempt).kind !== 'lambda') return;
   const { leastTimedOutBytes = Infinity } = statistics;
   statistics.leastTimedOutBytes = Math.min(leastTimedOutBytes, inputOf(task));
-}
-
-/** The same of a failure. What may pass tells nothing of its size. */
-function noteTimeout(stage: StageView, task: TaskView, attempt: AttemptView): void {
-  const { cause, mayPass = false } = attempt.failure ?? {};
-  if (cause === 'timeout' && !mayPass && workerOf(stage, attempt).kind === 'lambda') noteTooLong(stage, task);
 }
 
 /** Counts a failed or lost attempt against its task, where it is a strike, and of its present life. */

@@ -38,7 +38,7 @@ function forecastOf(stage: StageView, task: TaskView, medianMs: number, lambdaMs
 /**
  * The numbers by which a task will clearly take longer than Lambda lets it work; undefined where nothing says so. What
  * the stage's own tasks took counts first, by what each reads (`forecastMs`); where too few have ended, or none that reads as much
- * in time, one that reads no more and ran out of time, or would have (`timedOutBytes`); then earlier runs of the job, if three of four of their tasks
+ * in time, one that reads no more and ran out of time (`timedOutBytes`); then earlier runs of the job, if three of four of their tasks
  * took longer (`earlierMs`). One of which an attempt was stopped for that goes as it was decided then.
  */
 export function outlastsLambda(

@@ -71,7 +71,7 @@ const wordings: Readonly<Record<FactName, Wording>> = {
   lambdaLeftMs: '# of that to come',
   forecastMs: '# foretold',
   ended: counted('task', 'tasks', ' seen to end'),
-  timedOutBytes: 'one with # to read had too little time',
+  timedOutBytes: 'one with # to read ran out of time',
   earlierMs: '# or more for most tasks of earlier runs',
   // Of an output that is to be copied, its own; else what a partition has.
   bytes: (value, beside) => `${formatBytes(value)} ${Object.hasOwn(beside, 'copyMs') ? 'in it' : 'to read'}`,

@@ -205,14 +205,6 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     expect(stage.tick(1_000)).toEqual([['map/0/2', 'retry', 'fargate']]);
   });
 
-  it('sends others of its stage that read as much, and have not begun, to Fargate from the first', () => {
-    const stage = new Stage(3);
-    stage.tick(0, { slots: 1 });
-    stage.reports('map/0/0', even(3_000, 230));
-    stage.tick(230, { slots: 1 });
-    expect(stage.tick(231, { slots: 2 })).toEqual([['map/1/0', 'first', 'fargate']]);
-  });
-
   it('is stopped beside others of its task as each comes to that age', () => {
     const both = new Stage(1);
     both.tick(0);
@@ -242,15 +234,14 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     }
   });
 
-  it('needs no room on Lambda for what begins anew, beside tasks that read less and stay', () => {
-    const sourceBytes = [size, size, size / 2, size / 2];
-    const stage = new Stage(4, { sourceBytes });
+  it('needs no room on Lambda for what begins anew, beside tasks that read as much and stay', () => {
+    const stage = new Stage(4);
     stage.tick(0);
     stage.reports('map/1/0', even(3_000, 230));
     expect(stage.tick(230)).toEqual([['map/1/0', 'outlasts-lambda']]);
     stage.reports('map/1/0', [[240, 0.08]], { state: 'cancelled' });
     const terms = { hasFargate: true, lambdaMs };
     const then = tasksElsewhere(stage.state, new Set(['lambda']), { stages: new Set([0]) }, terms);
-    expect([...then].map(({ index }) => index).toSorted()).toEqual([0, 1]);
+    expect([...then].map(({ index }) => index).toSorted()).toEqual([1]);
   });
 });
