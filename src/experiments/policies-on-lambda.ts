@@ -146,7 +146,7 @@ function rowOf(trace: TraceRuns, scheme: Scheme): Row {
 
 /** Why `outrider` may leave more than that to a perfect detector. */
 const whyNot =
-  'the perfect detector starts anew whatever will take longer than the mean, from its first moment, and so draws the luck of fast attempts besides: it comes near to the same jobs without stragglers, or before them, where no detector of stragglers could; in jobs of one or two tasks there is nothing to compare with; and samples of whole jobs differ widely, by which the intervals are wide';
+  'the perfect detector starts anew whatever will take longer than the mean, from its first moment, and so draws the luck of fast attempts besides, and begins on Fargate at once what will outlast Lambda, of which the progress of an attempt tells after minutes: it comes near to the same jobs without stragglers, or before them, where no detector of stragglers could; in jobs of one or two tasks there is nothing to compare with; and samples of whole jobs differ widely, by which the intervals are wide';
 
 function checkOf(trace: TraceRuns): Check {
   const time = intervalOf(abovePct(trace, 'outrider', 'perfect detector', meanS));
