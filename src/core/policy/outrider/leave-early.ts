@@ -1,3 +1,4 @@
+import { standardDeviation } from '../../../lib/quantiles.ts';
 import { readBy, reportedMs } from '../../estimate/progress-rate.ts';
 import type { AttemptView, TaskView } from '../../model/job-view.ts';
 import { hasLeft } from '../../model/left-lambda.ts';
@@ -18,14 +19,12 @@ const leastError = 0.05;
 /** A new attempt that takes so many times less than Lambda's time may be made there: what is slow is the place of the one that runs. */
 const safely = 1.25;
 
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-
 /**
  * What an attempt takes in all at the least, by its own rates: at the best of those that it has shown in a part of its time, and
  * less than that by as much as they differ, as the standard deviation of their logarithms. 0 where it has told too little, or stood
  * still for one of them.
  */
-export function leastByRates(attempt: AttemptView): number {
+function leastByRates(attempt: AttemptView): number {
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   if (attempt.reports.length < parts) return 0;
   const ms = reportedMs(attempt);
@@ -33,8 +32,7 @@ export function leastByRates(attempt: AttemptView): number {
   const gained = read.slice(1).map((bytes, place) => bytes - (read[place] ?? 0));
   if (ms <= 0 || gained.some((bytes) => bytes <= 0)) return 0;
   const logs = gained.map((bytes) => Math.log((bytes * parts) / ms));
-  const usual = sum(logs) / parts;
-  const error = Math.sqrt(sum(logs.map((log) => (log - usual) ** 2)) / (parts - 1));
+  const error = standardDeviation(logs) ?? Infinity;
   const leftMs = Math.max(0, bytesTotal - bytesRead) / Math.exp(Math.max(...logs));
   return ms + leftMs * Math.exp(-Math.max(leastError, error));
 }
