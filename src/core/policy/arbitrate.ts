@@ -1,5 +1,5 @@
 import { isLive, isUnclaimed, type AttemptView, type TaskView } from '../model/job-view.ts';
-import type { Facts, RefusalReason } from '../model/decision.ts';
+import type { RefusalReason } from '../model/decision.ts';
 import { stageAt } from '../model/job-state.ts';
 import { awaitsInputs } from '../model/lost-outputs.ts';
 import { copiesGiven } from '../model/stage-clones.ts';
@@ -11,14 +11,20 @@ import type { Proposal } from './policy-set.ts';
 import { ranked } from './rank-proposals.ts';
 import { idOf, launch, needsRoom, refusalLimit, refuse, roomLeft, slotsFor } from './spend-slots.ts';
 
-function cancel(
+/** Tells a copy of a task to stop, and counts what the task and the job then have. */
+function stop(
   account: Account,
-  attempt: AttemptView,
+  { task, attempt, facts }: Extract<Proposal, { kind: 'prune' | 'restart' | 'leave' }>,
   reason: 'restarted' | 'pruned' | 'outlasts-lambda',
-  facts: Facts,
 ): void {
   account.cancelled.add(attempt.id);
   account.decisions.push({ kind: 'cancel', attemptId: attempt.id, reason, facts });
+  account.live.set(task, (account.live.get(task) ?? 0) - 1);
+  if (attempt.reason === 'backup') account.copies -= 1;
+  if (!account.terms.killFreesSlot) return;
+  account.free += 1;
+  if (needsRoom(account, task)) account.launchRoom += 1;
+  if (attempt.node !== undefined) account.freedNodes.push(attempt.node);
 }
 
 const isStoppable = ({ cancelled }: Account, attempt: AttemptView): boolean =>
@@ -114,16 +120,6 @@ function considerBackup(account: Account, proposal: Extract<Proposal, { kind: 'b
   launch(account, { task, reason: 'backup', avoidNodes, zone, facts });
 }
 
-/** What a task and the job have once one of its copies was told to stop. */
-function stopped(account: Account, task: TaskView, attempt: AttemptView): void {
-  account.live.set(task, (account.live.get(task) ?? 0) - 1);
-  if (attempt.reason === 'backup') account.copies -= 1;
-  if (!account.terms.killFreesSlot) return;
-  account.free += 1;
-  if (needsRoom(account, task)) account.launchRoom += 1;
-  if (attempt.node !== undefined) account.freedNodes.push(attempt.node);
-}
-
 function considerRestart(account: Account, proposal: Extract<Proposal, { kind: 'restart' }>): void {
   const { task, attempt, facts, avoidNodes, zone, lossMs } = proposal;
   const { killFreesSlot } = account.terms;
@@ -143,9 +139,8 @@ function considerRestart(account: Account, proposal: Extract<Proposal, { kind: '
     refuse(account, task, reason, facts);
     return;
   }
-  cancel(account, attempt, 'restarted', facts);
+  stop(account, proposal, 'restarted');
   lose(account, task, lossMs);
-  stopped(account, task, attempt);
   launch(account, { task, reason: 'restart', facts, avoidNodes, zone });
 }
 
@@ -184,28 +179,22 @@ function considerPrune(account: Account, proposal: Extract<Proposal, { kind: 'pr
   } else if (roomLeft(account) < 1) {
     refuse(account, task, 'tick-full', facts);
   } else {
-    cancel(account, attempt, 'pruned', facts);
-    stopped(account, task, attempt);
+    stop(account, proposal, 'pruned');
   }
 }
 
 /** Its task is owed another attempt once none is left. */
 function considerLeave(account: Account, proposal: Extract<Proposal, { kind: 'leave' }>): void {
   const { task, attempt, facts } = proposal;
-  if (!isStoppable(account, attempt)) return;
-  if (task.result !== undefined) return;
-  if (roomLeft(account) < 1) {
-    refuse(account, task, 'tick-full', facts);
-    return;
-  }
-  cancel(account, attempt, 'outlasts-lambda', facts);
-  stopped(account, task, attempt);
+  if (task.result !== undefined || !isStoppable(account, attempt)) return;
+  if (roomLeft(account) < 1) refuse(account, task, 'tick-full', facts);
+  else stop(account, proposal, 'outlasts-lambda');
 }
 
 /**
- * Disposes of proposals, prunes first, then by gain: each becomes decisions or a refusal with its reason. Whatever
- * is proposed, no last live copy is cancelled without a new attempt beside it, but for one that could not end anyway, no task has more copies than the
- * limit, no backup goes beyond the cap, and nothing is launched without a slot.
+ * Disposes of proposals, what only stops attempts first, then by gain: each becomes decisions or a refusal with its reason.
+ * Whatever is proposed, no last live copy is cancelled without a new attempt beside it, but for one that Lambda would end anyway,
+ * no task has more copies than the limit, no backup goes beyond the cap, and nothing is launched without a slot.
  */
 export function dispose(account: Account, proposals: readonly Proposal[]): void {
   for (const proposal of ranked(proposals)) {

@@ -1,3 +1,4 @@
+import { hasLeft } from '../model/left-lambda.ts';
 import type { OnBudget, Worker } from '../../contracts/job-spec.ts';
 import { listPrices, type Prices } from '../../contracts/prices.ts';
 import type { EpochMs } from '../../contracts/units.ts';
@@ -266,7 +267,7 @@ const isEnded = (attempt: AttemptView): boolean => !isLive(attempt);
 function causeOf(task: TaskView): string {
   if (isRedone(task)) return 'its output was lost';
   const last = task.attempts.findLast(isEnded);
-  if (last?.cancelReason === 'outlasts-lambda') return 'it would not have been done when Lambda ends it';
+  if (last !== undefined && hasLeft(last)) return 'it would not have been done when Lambda ends it';
   return last?.failure?.message ?? 'its worker stopped reporting';
 }
 const nextCosts = (spending: Spending, task: TaskView): string =>

@@ -5,6 +5,7 @@ import { hasLeft } from '../../model/left-lambda.ts';
 import { workerOf } from '../../model/stage-worker.ts';
 import { mostWorkMs } from '../../model/time-limit.ts';
 import { finiteMs } from '../merit.ts';
+import { mayUseFargate } from '../next-worker.ts';
 import type { PolicyView, Proposal, StageRuns } from '../policy-set.ts';
 import type { JudgedCopy, JudgedStage, JudgedTask } from './judge.ts';
 
@@ -45,8 +46,9 @@ const wouldFit = (
   workMs: number,
 ): boolean => samples >= minSamples && safely * (newMs[newMs.length >>> 1] ?? Infinity) <= workMs;
 
-/** Whether an attempt would lose all that it does where its time on Lambda runs out. */
-function losesAll({ attempt }: JudgedCopy, { stage }: StageRuns): boolean {
+/** Whether an attempt may be stopped: it is at the age for it, and would lose all that it does where its time on Lambda runs out. */
+function mayLeave({ attempt, ranMs }: JudgedCopy, { stage }: StageRuns, workMs: number): boolean {
+  if (reportedMs(attempt) < watched.from * workMs || ranMs > watched.until * workMs) return false;
   const { progress, behind } = attempt;
   return progress?.handsOn === false && behind === undefined && workerOf(stage, attempt).kind === 'lambda';
 }
@@ -55,16 +57,8 @@ function losesAll({ attempt }: JudgedCopy, { stage }: StageRuns): boolean {
 const stopsOf = ({ attempts, since }: TaskView): number =>
   attempts.filter((attempt) => attempt.number >= since && hasLeft(attempt)).length;
 
-/** An attempt that is to be stopped, with why; undefined where it goes on. */
-function leaving(
-  copy: JudgedCopy,
-  { running: { task } }: JudgedTask,
-  runs: StageRuns,
-  workMs: number,
-): Proposal | undefined {
-  const { attempt, ranMs } = copy;
-  const isWatched = reportedMs(attempt) >= watched.from * workMs && ranMs <= watched.until * workMs;
-  if (!isWatched || !losesAll(copy, runs)) return undefined;
+/** That an attempt is to be stopped, with why; undefined where it may yet be done in time. */
+function leaving({ attempt, ranMs }: JudgedCopy, task: TaskView, workMs: number): Proposal | undefined {
   const leastMs = leastByRates(attempt);
   if (!(leastMs > workMs)) return undefined;
   const gainMs = finiteMs(workMs - ranMs);
@@ -90,13 +84,15 @@ export function leaveEarly(
   runs: StageRuns,
   { lambdaMs, config }: PolicyView,
 ): readonly Proposal[] {
-  if (lambdaMs === undefined || runs.stage.shape.mayUseFargate === false) return [];
+  if (lambdaMs === undefined || !mayUseFargate(runs.stage, true)) return [];
   const workMs = mostWorkMs(lambdaMs);
   const { mantri, outrider } = config;
-  return stage.tasks.flatMap((judged) =>
-    stopsOf(judged.running.task) >= mantri.restartsPerTask ||
-    wouldFit(judged, stage, outrider.minSamples, workMs)
-      ? []
-      : judged.copies.flatMap((copy) => leaving(copy, judged, runs, workMs) ?? []),
-  );
+  return stage.tasks.flatMap((judged) => {
+    const { task } = judged.running;
+    // Few are at that age at any tick.
+    const copies = judged.copies.filter((copy) => mayLeave(copy, runs, workMs));
+    if (copies.length === 0 || stopsOf(task) >= mantri.restartsPerTask) return [];
+    if (wouldFit(judged, stage, outrider.minSamples, workMs)) return [];
+    return copies.flatMap((copy) => leaving(copy, task, workMs) ?? []);
+  });
 }

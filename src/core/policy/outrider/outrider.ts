@@ -294,9 +294,12 @@ function proposeFor(runs: StageRuns, view: PolicyView, slow: SlowNodes): readonl
   const stage = judgeStage(runs, view);
   const leaving = leaveEarly(stage, runs, view);
   const left = new Set(leaving.map(({ task }) => task));
-  const stay = stage.tasks.filter(({ running }) => !left.has(running.task));
-  const others = left.size === 0 ? stage : { ...stage, tasks: stay };
-  const proposals = [...leaving, ...proposeIn(others, runs, view, slow)];
+  // Most ticks stop none.
+  const staying =
+    left.size === 0
+      ? stage
+      : { ...stage, tasks: stage.tasks.filter(({ running }) => !left.has(running.task)) };
+  const proposals = [...leaving, ...proposeIn(staying, runs, view, slow)];
   const anywhere = { ...view, zones: undefined };
   const ifAlike = (): readonly Proposal[] => proposeIn(judgeStage(runs, anywhere), runs, anywhere, slow);
   return withLostToZones(stage.zones, proposals, ifAlike, () =>

@@ -99,6 +99,13 @@ const even = (wholeS: number, untilS: number): Report[] =>
     (10 * (place + 1)) / wholeS,
   ]);
 
+/** Has an attempt that takes 3,000 s stopped, alone, and end ten seconds later. */
+function seeStopped(stage: Stage, id: string): void {
+  stage.reports(id, even(3_000, 230));
+  expect(stage.tick(230)).toEqual([[id, 'outlasts-lambda']]);
+  stage.reports(id, [[240, 0.08]], { state: 'cancelled' });
+}
+
 describe('an attempt on Lambda that cannot be done when that ends it', () => {
   it('is stopped once its rates in a quarter of that time say so, and its task begins anew on Fargate', () => {
     const stage = new Stage(1);
@@ -190,9 +197,7 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
   it('is stopped once in the life of its task, which stays on Fargate whatever becomes of it there', () => {
     const stage = new Stage(1);
     stage.tick(0);
-    stage.reports('map/0/0', even(3_000, 230));
-    expect(stage.tick(230)).toEqual([['map/0/0', 'outlasts-lambda']]);
-    stage.reports('map/0/0', [[240, 0.08]], { state: 'cancelled' });
+    seeStopped(stage, 'map/0/0');
     expect(stage.tick(241)).toEqual([['map/0/1', 'retry', 'fargate']]);
     const failed = attemptRecord('map/0/1', 'failed', 250 * second, {
       ...{
@@ -237,9 +242,7 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
   it('needs no room on Lambda for what begins anew, beside tasks that read as much and stay', () => {
     const stage = new Stage(4);
     stage.tick(0);
-    stage.reports('map/1/0', even(3_000, 230));
-    expect(stage.tick(230)).toEqual([['map/1/0', 'outlasts-lambda']]);
-    stage.reports('map/1/0', [[240, 0.08]], { state: 'cancelled' });
+    seeStopped(stage, 'map/1/0');
     const terms = { hasFargate: true, lambdaMs };
     const then = tasksElsewhere(stage.state, new Set(['lambda']), { stages: new Set([0]) }, terms);
     expect([...then].map(({ index }) => index).toSorted()).toEqual([1]);
