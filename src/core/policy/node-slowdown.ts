@@ -1,4 +1,4 @@
-import { quantileIn, quantileOf } from '../../lib/sorted-numbers.ts';
+import { countBelow, quantileIn, quantileOf } from '../../lib/sorted-numbers.ts';
 import { recentMsPerByte } from '../estimate/remaining-time.ts';
 import { scoreOf } from '../estimate/progress-rate.ts';
 import { msPerByteOf } from '../estimate/new-copy.ts';
@@ -221,13 +221,32 @@ export function nodeSlowdowns(view: PolicyView): ReadonlyMap<string, number> {
   return slowdowns;
 }
 
-/** Nodes at least `factor` times as slow as the ordinary one, slowest first, ties by name. */
-export function slowNodesBy(view: PolicyView, factor: number): readonly string[] {
+/** Nodes that chance may make look slow, in the mean. */
+const byChance = 0.5;
+
+/**
+ * How many of its tasks must tell that a node is `factor` times as slow, before chance explains it no more: where many a
+ * task takes as long on any node, two of them in a row lie on some node by themselves.
+ */
+export function tasksToTell({ state }: PolicyView, factor: number): number {
+  let [slow, all] = [0, 0];
+  for (const { statistics } of state.stages) {
+    const median = quantileOf(statistics.msPerByte, 0.5);
+    if (median === undefined) continue;
+    all += statistics.msPerByte.size;
+    slow += statistics.msPerByte.size - countBelow(statistics.msPerByte, factor * median);
+  }
+  if (slow === 0) return leastTold;
+  return Math.max(leastTold, Math.ceil(Math.log(byChance / state.nodes.size) / Math.log(slow / all)));
+}
+
+/** Nodes at least `factor` times as slow as the ordinary one by so many tasks, slowest first, ties by name. */
+export function slowNodesBy(view: PolicyView, factor: number, told = leastTold): readonly string[] {
   const { nodes, tasks, least } = judged(view);
   const slow: (readonly [string, number])[] = [];
   for (let place = 0; place < nodes.length; place++) {
     const slowdown = least[place] ?? 1;
-    if (slowdown >= factor && (tasks[place] ?? 0) >= leastTold) slow.push([nodes[place] ?? '', slowdown]);
+    if (slowdown >= factor && (tasks[place] ?? 0) >= told) slow.push([nodes[place] ?? '', slowdown]);
   }
   return slow.sort(([a, slowA], [b, slowB]) => slowB - slowA || (a < b ? -1 : 1)).map(([id]) => id);
 }

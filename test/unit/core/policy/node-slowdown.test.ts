@@ -6,7 +6,7 @@ import { applyAttempt, applyResult } from '../../../../src/core/model/job-state.
 import { runningTasks } from '../../../../src/core/policy/running-tasks.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { attemptRecord, resultOf } from '../../../support/job-states.ts';
-import { nowMs, type RunningSpec, times, viewOf } from '../../../support/policy-views.ts';
+import { nowMs, type RunningSpec, type TaskSpec, times, viewOf } from '../../../support/policy-views.ts';
 
 const size = 1_000_000;
 const done = times(20, { doneMs: 100_000, node: 'ordinary' });
@@ -130,6 +130,27 @@ describe('nodes that outrider declines for tasks that wait', () => {
     expect(declined(10)).toEqual(['slower', 'slow']);
     expect(declined(30)).toEqual(['slower']);
     expect(declined(90)).toEqual([]);
+  });
+
+  // Of 60 nodes with two tasks each, 2.4 have two slow ones by chance where a fifth of all tasks is slow; with three each 0.5.
+  it('are none that chance makes look slow, where many a task takes as long on any node', () => {
+    const nodesWith = (slowOn: (node: number, task: number) => boolean, tasks: number) =>
+      Array.from({ length: 60 }, (_, node) =>
+        Array.from({ length: tasks }, (_, task) => ({
+          doneMs: slowOn(node, task) ? 250_000 : 100_000,
+          node: `n${node}`,
+        })),
+      ).flat();
+    const declinedOf = (specs: readonly TaskSpec[]) =>
+      outrider.declinedNodes?.(viewOf([...specs, {}], { free: 10 }));
+    expect(declinedOf(nodesWith((node, task) => node === 7 || (node % 3 === 0 && task === 0), 2))).toEqual(
+      [],
+    );
+    expect(declinedOf(nodesWith((node, task) => node === 7 || (node % 3 === 0 && task === 0), 3))).toEqual([
+      'n7',
+    ]);
+    // Where few are slow, two tell.
+    expect(declinedOf(nodesWith((node) => node === 7, 2))).toEqual(['n7']);
   });
 
   it('are none where nothing waits, and at most half of all', () => {
