@@ -1,6 +1,6 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { AttemptView } from '../model/job-view.ts';
-import { type ProgressShape, levelOf, reachedMs } from '../model/progress-shape.ts';
+import { type ProgressShape, levelOf, reportsAround, shareAt } from '../model/progress-shape.ts';
 import { partOf } from '../model/taken-up.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
 
@@ -60,6 +60,29 @@ function byAge(ranSoFarMs: number, like: Expected): Foretold {
   return { totalMs: ranSoFarMs + Math.max(like.ms, ranSoFarMs), error: 0, isTold: false };
 }
 
+interface ReportTerms {
+  readonly shape: ProgressShape;
+  /** The last level that the attempt has reached; and whether progress stands still from there on for long. */
+  readonly level: number;
+  readonly isSilent: boolean;
+  /** The whole time of an attempt of which a share has passed after so long. */
+  readonly wholeOf: (ms: number, share: number) => number;
+}
+
+/**
+ * The whole time of an attempt by where it was at its last report. Where progress stands still from there on for long, by
+ * when it came there, which nobody saw: at the pace that it had at the report before, and no later than at the next.
+ */
+function wholeByReports(attempt: AttemptView, { shape, level, isSilent, wholeOf }: ReportTerms): number {
+  const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
+  if (!isSilent) return wholeOf(reportedMs(attempt), shareAt(shape, bytesRead, bytesTotal));
+  const around = reportsAround(attempt.reports, bytesTotal, level);
+  const latestMs = wholeOf(around?.after.workedMs ?? reportedMs(attempt), shape.reachedAt[level] ?? 1);
+  const before = around?.before ?? { workedMs: 0, bytesRead: 0 };
+  const share = shareAt(shape, before.bytesRead, bytesTotal);
+  return share < leastShare ? latestMs : Math.min(latestMs, wholeOf(before.workedMs, share));
+}
+
 /**
  * When a running attempt will have ended, by how far it is and by the shape that progress has in its stage; where its
  * progress stands still for long in every task of the stage (all is read, or nothing is until the end), by what its
@@ -81,17 +104,22 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
     const like = { ms: expected.ms, error: Math.max(leastUnseen, expected.error) };
     if (isOverdue(ran, like)) return byAge(ran, like);
   }
-  const workedMs = reportedMs(attempt);
   const level = levelOf(bytesRead, bytesTotal);
   const [from, until] = [shape.reachedAt[level] ?? 0, shape.reachedAt[level + 1] ?? 1];
   const error = shape.errors[level] ?? 0;
-  const reached = reachedMs(attempt.reports, bytesTotal, level) ?? workedMs;
   // What others had done is taken up before a byte is read, which has no part in how reading goes.
   const { takeUpMs } = partOf(attempt);
   const wholeOf = (ms: number, share: number): number => takeUpMs + (ms - takeUpMs) / share;
-  const byLevel = level > 0 && from >= leastShare ? { ms: wholeOf(reached, from), error } : undefined;
-  if (until - from >= silentStretch) {
-    const isBetter = byLevel === undefined || (expected !== undefined && expected.error < byLevel.error);
+  const isSilent = until - from >= silentStretch;
+  const byLevel =
+    level > 0 && from >= leastShare
+      ? { ms: wholeByReports(attempt, { shape, level, isSilent, wholeOf }), error }
+      : undefined;
+  if (isSilent) {
+    // What its like took it has refuted by now, where it has run for longer than they did: then its own progress tells more.
+    const isRefuted = expected !== undefined && isOverdue(ran, expected);
+    const isBetter =
+      byLevel === undefined || (expected !== undefined && expected.error < byLevel.error && !isRefuted);
     const nearer = isBetter ? expected : byLevel;
     return nearer && byAge(ran, nearer);
   }

@@ -1,4 +1,6 @@
+import { median } from '../../lib/quantiles.ts';
 import { countBelowIn } from '../../lib/sorted-numbers.ts';
+import { type Bounds, type Mass, medianOf, turnbull } from '../../lib/turnbull.ts';
 import type { ProgressReport } from './job-view.ts';
 
 /** When tasks of a stage have got how far, in shares of their whole time. */
@@ -44,98 +46,75 @@ export function levelOf(bytesRead: number, bytesTotal: number): number {
   return Math.max(0, countBelowIn(levels, score + 1e-9) - 1);
 }
 
-const start: ProgressReport = { workedMs: 0, bytesRead: 0 };
+/** After what share of its time a task has read so much, straight between two levels. */
+export function shareAt({ reachedAt }: ProgressShape, bytesRead: number, bytesTotal: number): number {
+  const level = levelOf(bytesRead, bytesTotal);
+  const [low, high] = [levels[level] ?? 1, levels[level + 1] ?? 1];
+  const [from, until] = [reachedAt[level] ?? 1, reachedAt[level + 1] ?? 1];
+  return low >= high ? from : from + ((bytesRead / bytesTotal - low) / (high - low)) * (until - from);
+}
 
-/** After how much time a task that reported so, never less than before, had first reached a level: straight between two reports. */
-export function reachedMs(
+/** The last report of a task before one that shows a level, and that one; undefined where none shows it. */
+export function reportsAround(
   reports: readonly ProgressReport[],
   bytesTotal: number,
   level: number,
-): number | undefined {
-  const wanted = (levels[level] ?? 1) * bytesTotal;
-  const enough = wanted * (1 - 1e-9);
+): { readonly before: ProgressReport; readonly after: ProgressReport } | undefined {
+  const enough = (levels[level] ?? 1) * bytesTotal * (1 - 1e-9);
   // From the end: who asks where a task is asks for a level that it has reached of late, at each tick.
   let place = reports.length;
   while (place > 0 && (reports[place - 1]?.bytesRead ?? 0) >= enough) place -= 1;
-  const report = reports[place];
-  if (report === undefined) return undefined;
-  const before = reports[place - 1] ?? start;
-  const gained = report.bytesRead - before.bytesRead;
-  const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
-  return before.workedMs + share * (report.workedMs - before.workedMs);
+  const after = reports[place];
+  return after && { before: reports[place - 1] ?? start, after };
 }
 
-const middleOf = (values: readonly number[]): number => {
-  const sorted = Float64Array.from(values).sort();
-  return ((sorted[(sorted.length - 1) >>> 1] ?? 0) + (sorted[sorted.length >>> 1] ?? 0)) / 2;
-};
-
-/** After what share of its time a task has reached a level, and by how much that may be wrong, as a standard deviation. */
-interface Reached {
-  readonly share: number;
-  readonly doubt: number;
-  /** Its first report, which showed that level and more: by then it had come there, and nobody saw when. */
-  readonly byShare?: number;
-}
+const start: ProgressReport = { workedMs: 0, bytesRead: 0 };
 
 /** Of a uniform distribution, the standard deviation is its width over this. */
 const widthsPerDeviation = Math.sqrt(12);
 
-/** When a task has first reached each level that it has reached, in one pass over its reports. */
-function timesOf({ reports, bytesTotal }: Course): readonly number[] {
-  const times = [0];
+/**
+ * Between which times a task that reported so has first reached each level that it has reached, and where on a straight line
+ * between them; in one pass over its reports. It has begun with nothing.
+ */
+function crossingsOf(reports: readonly ProgressReport[], bytesTotal: number): readonly Bounds[] {
+  const crossings: Bounds[] = [{ from: 0, until: 0, guess: 0, farOff: 0 }];
   let before = start;
   for (const report of reports) {
+    const [from, until] = [before.workedMs, Math.max(before.workedMs, report.workedMs)];
     const gained = report.bytesRead - before.bytesRead;
-    for (let level = times.length; level < levels.length; level++) {
+    for (let level = crossings.length; level < levels.length; level++) {
       const wanted = (levels[level] ?? 1) * bytesTotal;
       if (report.bytesRead < wanted * (1 - 1e-9)) break;
       const share = gained <= 0 ? 1 : Math.min(1, Math.max(0, (wanted - before.bytesRead) / gained));
-      times.push(before.workedMs + share * (report.workedMs - before.workedMs));
+      crossings.push({ from, until, guess: from + share * (until - from), farOff: gained / bytesTotal });
     }
     before = report;
   }
-  return times;
+  return crossings;
 }
 
-/** By level. A task has read all at its end: what it did between its last report and then nobody saw, and is supposed to be even. */
-function reachedBy(course: Course): readonly Reached[] {
-  const { reports, bytesTotal, runMs } = course;
-  const seen = timesOf(course);
-  const last = reports.at(-1) ?? start;
-  const unseenMs = Math.max(0, runMs - last.workedMs);
-  const doubt = unseenMs / runMs / widthsPerDeviation;
-  const first = reports[0] ?? start;
-  const firstLevel = levelOf(first.bytesRead, bytesTotal);
-  return levels.map((level, place) => {
-    const seenMs = seen[place];
-    if (seenMs !== undefined) {
-      const share = Math.min(1, seenMs / runMs);
-      const isWatched = place === 0 || place > firstLevel;
-      return { share, doubt: 0, ...(!isWatched && { byShare: Math.min(1, first.workedMs / runMs) }) };
-    }
-    const gained = (level * bytesTotal - last.bytesRead) / (bytesTotal - last.bytesRead);
-    return { share: Math.min(1, (last.workedMs + gained * unseenMs) / runMs), doubt };
-  });
+/** The same of a task that has finished, in shares of its time: by its end it has read all. */
+function sharesOf({ reports, bytesTotal, runMs }: Course): readonly Bounds[] {
+  const shareOf = (ms: number): number => Math.min(1, ms / runMs);
+  return crossingsOf([...reports, { workedMs: runMs, bytesRead: bytesTotal }], bytesTotal).map(
+    ({ from, until, guess, farOff }) => ({
+      ...{ from: shareOf(from), until: shareOf(until) },
+      ...{ guess: shareOf(guess), farOff },
+    }),
+  );
 }
 
-/**
- * After what shares of their times tasks have reached a level. One whose first report shows more than that had come there by
- * then: a straight line from its beginning takes a slow start for even progress, and whoever is still
- * at his looks like a straggler. It counts as the median of those that were seen on their way there and came sooner; by
- * the line where there are none.
- *
- * Source: Efron, "The two sample problem with censored data" (1967): mass goes to where samples are, here to the left.
- */
-function sharesAt(level: number, reached: readonly (readonly Reached[])[]): readonly number[] {
-  const all = reached.map((each) => each[level] ?? { share: 1, doubt: 0 });
-  const watched = Float64Array.from(
-    all.flatMap(({ share, byShare }) => (byShare === undefined ? [share] : [])),
-  ).sort();
-  return all.map(({ share, byShare }) => {
-    const sooner = byShare === undefined ? 0 : countBelowIn(watched, byShare);
-    return sooner === 0 ? share : (watched[(sooner - 1) >>> 1] ?? share);
-  });
+/** By how much the time foretold from a level may be wrong: by how far apart tasks come to it, and by what nobody saw of that. */
+function errorAt(at: number, masses: readonly Mass[]): number {
+  if (at <= 0) return supposedError;
+  const off = masses
+    .map(({ at: place, share }) => ({ at: Math.abs(Math.log(Math.max(1e-3, place) / at)), share }))
+    .sort((a, b) => a.at - b.at);
+  let unseen = 0;
+  for (const { width, share } of masses) unseen += share * width;
+  const doubt = unseen / widthsPerDeviation / at;
+  return Math.max(leastError, deviationsPerMedian * medianOf(off), Math.min(supposedError, doubt));
 }
 
 /**
@@ -148,17 +127,13 @@ export function shapeOf(courses: readonly Course[]): ProgressShape {
     ({ runMs, bytesTotal, reports }) => runMs > 0 && bytesTotal > 0 && reports.length > 0,
   );
   if (known.length < leastTasks) return evenShape;
-  const reached = known.map(reachedBy);
-  const shares = levels.map((_, level) => sharesAt(level, reached));
-  // Who was seen on his way differs by level, so that medians alone might fall.
+  const shares = known.map(sharesOf);
+
+  const masses = levels.map((_, level) => turnbull(shares.flatMap((each) => each[level] ?? [])));
+  // Each level has its own median, so that they alone might fall.
   let middle = 0;
-  const reachedAt = shares.map((each) => (middle = Math.max(middle, middleOf(each))));
-  const errors = reachedAt.map((at, level) => {
-    if (at <= 0) return supposedError;
-    const off = (shares[level] ?? []).map((share) => Math.abs(Math.log(Math.max(1e-3, share) / at)));
-    const doubt = middleOf(reached.map((each) => each[level]?.doubt ?? 0)) / at;
-    return Math.max(leastError, deviationsPerMedian * middleOf(off), Math.min(supposedError, doubt));
-  });
+  const reachedAt = masses.map((each) => (middle = Math.max(middle, medianOf(each))));
+  const errors = reachedAt.map((at, level) => errorAt(at, masses[level] ?? []));
   return { reachedAt, errors, tasks: known.length };
 }
 
@@ -170,7 +145,10 @@ export function shapeOf(courses: readonly Course[]): ProgressShape {
  * stragglers as soon as some are.
  */
 export function shapeOfRunning(courses: readonly Course[]): ProgressShape {
-  const tasks = courses.map((course) => ({ times: timesOf(course), ms: course.runMs }));
+  const tasks = courses.map((course) => ({
+    times: crossingsOf(course.reports, course.bytesTotal).map(({ guess }) => guess),
+    ms: course.runMs,
+  }));
   // At place k: the time to the k-th level, over that to the first.
   const reached = [0];
   for (let level = 1; level < levels.length; level++) {
@@ -180,14 +158,14 @@ export function shapeOfRunning(courses: readonly Course[]): ProgressShape {
       if (from > 0 && to > 0) steps.push(to / from);
     }
     if (steps.length < leastTasks) break;
-    reached.push(level === 1 ? 1 : (reached[level - 1] ?? 1) * middleOf(steps));
+    reached.push(level === 1 ? 1 : (reached[level - 1] ?? 1) * (median(steps) ?? 1));
   }
   const last = reached.length - 1;
   if (last === 0) return evenShape;
   const runOn = tasks.flatMap(({ times, ms }) =>
     times.length < levels.length ? [] : [ms / (times[last] ?? ms)],
   );
-  const longer = last < levels.length - 1 ? 1 : Math.max(1, middleOf(runOn));
+  const longer = last < levels.length - 1 ? 1 : Math.max(1, median(runOn) ?? 1);
   const whole = ((reached[last] ?? 1) / (levels[last] ?? 1)) * longer;
   const reachedAt = levels.map((level, place) => (place > last ? level : (reached[place] ?? 0) / whole));
   return { ...evenShape, reachedAt };

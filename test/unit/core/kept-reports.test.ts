@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readBy } from '../../../src/core/estimate/progress-rate.ts';
 import type { ProgressReport } from '../../../src/core/model/job-view.ts';
-import { reachedMs } from '../../../src/core/model/progress-shape.ts';
+import { reportsAround } from '../../../src/core/model/progress-shape.ts';
 import { keepReport } from '../../../src/core/model/progress-history.ts';
 
 /** What is kept of a task that reports each ten seconds. */
@@ -18,7 +18,7 @@ describe('reports kept of one attempt', () => {
   it('tell for ever when all was read, and when a slow start was over', () => {
     const readEarly = kept(500, (ms) => Math.min(1_000, ms / 20));
     expect(readEarly).toHaveLength(24);
-    expect(reachedMs(readEarly, 1_000, lastLevel)).toBe(20_000);
+    expect(reportsAround(readEarly, 1_000, lastLevel)?.after.workedMs).toBe(20_000);
     const slowStart = kept(500, (ms) => (ms <= 40_000 ? 1 : Math.min(1_000, (ms - 40_000) / 1_000)));
     expect(readBy(slowStart, 40_000)).toBe(1);
     expect(readBy(slowStart, 540_000)).toBe(500);
@@ -31,7 +31,7 @@ describe('reports kept of one attempt', () => {
       ms >= 400_000 ? 1_000 : Math.min(999, ms / 400 + (ms % 50_000) / 1_000),
     );
     expect(uneven).toHaveLength(24);
-    expect(reachedMs(uneven, 1_000, lastLevel)).toBe(400_000);
+    expect(reportsAround(uneven, 1_000, lastLevel)?.after.workedMs).toBe(400_000);
   });
 
   it('are the newest in full', () => {
