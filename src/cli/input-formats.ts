@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { constants, gunzipSync } from 'node:zlib';
 import type { SourceFormat } from '../contracts/job-spec.ts';
 import { nearMiss } from '../contracts/known-fields.ts';
+import { partOf, withoutFirstPart } from '../core/model/part-headers.ts';
 import { codecOfKey, unpackedKey } from '../core/model/splits.ts';
 import type { ByteRange } from '../ports/object-store.ts';
 import { CsvRecordParser } from '../worker/csv-record.ts';
@@ -79,9 +80,22 @@ export async function checkFormats(files: readonly InputFile[], wanted: WantedFo
   for (const file of files.slice(0, mostFiles)) {
     const head = await headOf(wanted.option, file, wanted.format !== 'text');
     checkFormat(file, head, wanted);
-    if (wanted.format === 'csv' && head.isReadable && head.text.trim() !== '')
+    const isNamedElsewhere = wanted.header && (partOf(file.path)?.number ?? 0) > 0;
+    if (wanted.format === 'csv' && head.isReadable && head.text.trim() !== '' && !isNamedElsewhere)
       checkColumns(file, head, wanted);
   }
+  if (wanted.format === 'csv' && wanted.header) checkParts(files, wanted);
+}
+
+/** Of files of this machine: once they are staged, it is not seen any more which of them lay in one directory. */
+function checkParts(files: readonly InputFile[], { option }: WantedFormat): void {
+  const parts = files.flatMap((file) => {
+    const part = file.read === undefined ? partOf(file.path) : undefined;
+    return part === undefined ? [] : [{ file, part }];
+  });
+  const begun = new Set(parts.filter(({ part }) => part.number === 0).map(({ part }) => part.directory));
+  const alone = parts.find(({ file, part }) => file.sizeBytes > 0 && !begun.has(part.directory));
+  if (alone !== undefined) throw badInput(`${option}: ${withoutFirstPart(alone.file.path)}`);
 }
 
 interface Head {

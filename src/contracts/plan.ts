@@ -10,21 +10,28 @@ export type EdgePattern = z.output<typeof edgePattern>;
 
 const objectRef = z.object({ bucket: z.string(), key: z.string() });
 
-/**
- * A piece of a source object. Plain files: lines that begin in [start, end). Compressed ones: the whole file, or of gzip what
- * members hold that begin in [start, end).
- */
-export const sourceSegmentSchema = z.object({
+/** A source object. */
+const sourceFileSchema = z.object({
   bucket: z.string(),
   key: z.string(),
-  start: z.number(),
-  end: z.number(),
   /** Size of the object when it was planned; `etag` makes a changed object fail rather than corrupt. */
   sizeBytes: z.number(),
   etag: z.string(),
   gzip: z.boolean(),
   /** How it is compressed, where that is not by gzip. */
   codec: z.enum(['zstd', 'bzip2']).optional(),
+});
+
+/**
+ * A piece of a source object. Plain files: lines that begin in [start, end). Compressed ones: the whole file, or of gzip what
+ * members hold that begin in [start, end).
+ */
+export const sourceSegmentSchema = z.object({
+  ...sourceFileSchema.shape,
+  start: z.number(),
+  end: z.number(),
+  /** Csv with a header, of a later part of a job's output: the first part, which has the header for all of them. */
+  headerIn: sourceFileSchema.exactOptional(),
 });
 
 /** How a stage reads one of its inputs. */
@@ -132,10 +139,11 @@ export const stageSegmentSchema = z.object({
 export const sourceManifestLineSchema = z.object({ segments: z.array(sourceSegmentSchema) });
 export const stageManifestLineSchema = z.object({ segments: z.array(stageSegmentSchema) });
 
+export type PlannedObject = z.output<typeof sourceFileSchema>;
 export type SourceSegment = z.output<typeof sourceSegmentSchema>;
 
 /** How the object of a segment is compressed; undefined where it is plain. */
-export const codecOf = ({ gzip, codec }: SourceSegment): Codec | undefined => (gzip ? 'gzip' : codec);
+export const codecOf = ({ gzip, codec }: PlannedObject): Codec | undefined => (gzip ? 'gzip' : codec);
 export type Codec = 'gzip' | 'zstd' | 'bzip2';
 
 export type StageSegment = z.output<typeof stageSegmentSchema>;

@@ -20,7 +20,10 @@ export interface ReadOptions {
 export type ReadRowsOptions = ReadOptions;
 
 export interface ReadCsvOptions<Column extends string> extends ReadOptions {
-  /** Whether the first line of each file names the columns, as it does unless this is false; else they are c0, c1, … */
+  /**
+   * Whether the first line of each file names the columns, as it does unless this is false; else they are c0, c1, … Of a job's
+   * output `part-00000` names them for all parts.
+   */
   readonly header?: boolean;
   /** Whether quoted fields hold line ends: then each file is read whole by one task. */
   readonly multiline?: boolean;

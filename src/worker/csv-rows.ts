@@ -13,6 +13,7 @@ import { sourceBlocks } from './source-blocks.ts';
 import type { SourceReading } from './object-ranges.ts';
 
 const batchRows = 1_000;
+const shownColumns = 50;
 const notOnOneLine =
   'a quoted field is not closed on its line; where fields of the file hold line ends, say so: "multiline": true beside the format of the input, or --multiline';
 
@@ -22,11 +23,28 @@ export interface CsvForm {
   readonly bad: BadRecords;
   /** Whether quoted fields may hold line ends, as they may where it is left out. */
   readonly multiline?: boolean;
+  /** Of a later part of a job's output: the columns that its first part names for all. */
+  readonly columns?: readonly string[] | undefined;
+}
+
+/**
+ * What the first record of a later part is, beside the columns that the first part names: jobs write the header into that
+ * alone, and others the same one into each. Undefined where it may be either: another number of fields, or another header of
+ * mostly the same names.
+ */
+export function firstOfPart(
+  fields: readonly string[],
+  columns: readonly string[],
+): 'header' | 'row' | undefined {
+  if (fields.length !== columns.length) return undefined;
+  if (fields.every((field, index) => field === columns[index])) return 'header';
+  const names = new Set(columns);
+  return fields.filter((field) => names.has(field)).length * 2 > fields.length ? undefined : 'row';
 }
 
 /**
  * The records of a segment of a CSV file, in batches: column → text. Columns are named by the file's first record, or c0,
- * c1, … without `header`; every record must have as many fields as the first; empty lines are passed over; a byte order
+ * c1, … without `header`, or by `columns`, where that one is a row but for a header that is the same; every record must have as many fields as the first; empty lines are passed over; a byte order
  * mark at the begin is ignored. Throws `BadRecordError` (`file:3: …`, the line where the record begins), or skips and
  * counts; `BadInputError` where the names of columns are not distinct.
  *
@@ -154,6 +172,7 @@ class CsvTable {
   readonly #recordBytes: number;
   readonly #isMultiline: boolean;
   readonly #parser = new CsvRecordParser();
+  readonly #given: readonly string[] | undefined;
   #columns: readonly string[] | undefined;
   #hasProto = false;
   #line = 0;
@@ -162,7 +181,9 @@ class CsvTable {
   #openChars = 0;
   #isRecordText = true;
 
-  constructor({ header, bad, multiline = true, recordBytes }: CsvForm & { readonly recordBytes: number }) {
+  constructor(form: CsvForm & { readonly recordBytes: number }) {
+    const { header, bad, multiline = true, columns, recordBytes } = form;
+    this.#given = columns;
     this.#isMultiline = multiline;
     this.#recordBytes = recordBytes;
     this.#header = header;
@@ -247,8 +268,9 @@ class CsvTable {
 
   #rowOf(fields: readonly string[]): Row | undefined {
     if (this.#columns === undefined) {
-      this.nameColumns(this.#header ? fields : fields.map((_, index) => `c${String(index)}`));
-      if (this.#header) return undefined;
+      const isHeader = this.#header && this.#isHeader(fields);
+      this.nameColumns(this.#namesBy(fields));
+      if (isHeader) return undefined;
     }
     const columns = this.#columns ?? [];
     if (fields.length !== columns.length) {
@@ -261,6 +283,20 @@ class CsvTable {
     const row: Record<string, string> = {};
     for (let index = 0; index < columns.length; index++) row[columns[index] ?? ''] = fields[index] ?? '';
     return row;
+  }
+
+  #namesBy(fields: readonly string[]): readonly string[] {
+    return this.#header ? (this.#given ?? fields) : fields.map((_, index) => `c${String(index)}`);
+  }
+
+  /** Whether the first record is a header. Throws where that cannot be told. */
+  #isHeader(fields: readonly string[]): boolean {
+    const first = this.#given === undefined ? 'header' : firstOfPart(fields, this.#given);
+    if (first !== undefined) return first === 'header';
+    throw this.#problem(
+      'input',
+      `the first line of a later part must be a row of the columns that its part-00000 names, or the same header: these columns are ${String(this.#given?.slice(0, shownColumns).join(', '))}; name the file otherwise where it has a header of its own`,
+    );
   }
 
   #checkColumns(columns: readonly string[]): void {

@@ -5,7 +5,7 @@ import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import { metered } from './attempt-meter.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
 import { csvBlocks } from './csv-blocks.ts';
-import { columnsBefore, CsvProblem, csvRows } from './csv-rows.ts';
+import { columnsBefore, type CsvForm, CsvProblem, csvRows } from './csv-rows.ts';
 import { lineNameAt } from './line-number.ts';
 import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
@@ -20,6 +20,7 @@ import type {
   SourcePiece,
   TaskInput,
 } from './operator.ts';
+import { PartHeaders } from './part-header.ts';
 import type { UpstreamSegment } from './upstream-segment.ts';
 import { ReadAhead } from './read-ahead.ts';
 import { locatedRows } from './row-places.ts';
@@ -57,7 +58,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
     const stream = streamOf();
     const rowsOf = (one: SourceReading, segment: SourceSegment): AsyncIterable<readonly Row[]> => {
       if (format === 'ndjson') return ndjsonRows(one, segment, stream.bad);
-      if (format === 'csv') return csvRows(one, segment, { ...options, bad: stream.bad });
+      if (format === 'csv') return inForm(stream, one, segment, (form) => csvRows(one, segment, form));
       throw new InvalidInputError(
         'the operator reads rows: its input must have the format "ndjson" or "csv"',
       );
@@ -112,6 +113,8 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
 interface SourceStream {
   readonly reading: SourceReading;
   readonly bad: BadRecords;
+  /** How the CSV of a segment is read. */
+  readonly formOf: (reading: SourceReading, segment: SourceSegment) => Promise<CsvForm>;
   /** Counts the records of what is read, and the time that it takes. */
   readonly metered: <T>(items: AsyncIterable<T>, countOf: (item: T) => number) => AsyncIterable<T>;
 }
@@ -120,7 +123,10 @@ interface SourceStream {
  * Streams of one input. Whoever reads it again, since one way of working it out did not do, has read it once all the same: of bytes, records
  * and what is skipped each stream counts what goes beyond those before it.
  */
-function streams({ onBadRecord, reading, segments, meter }: SourceInputOptions): () => SourceStream {
+function streams(options: SourceInputOptions): () => SourceStream {
+  const { header, multiline, onBadRecord, reading, segments, meter } = options;
+  const asRead = { header, ...(multiline === undefined ? {} : { multiline }) };
+  const headers = new PartHeaders(asRead);
   const expected = new Map(segments.map((segment) => [segment, segment.end - segment.start]));
   const onExpected = (segment: SourceSegment, bytes: number): void => {
     meter.bytesTotal += bytes - (expected.get(segment) ?? 0);
@@ -150,14 +156,16 @@ function streams({ onBadRecord, reading, segments, meter }: SourceInputOptions):
   return () => {
     const onSkip = skips();
     const onRecords = records();
+    const bad = {
+      policy: onBadRecord,
+      onSkip: () => {
+        onSkip(1);
+      },
+    };
     return {
       reading: { ...reading, onBytes: bytes(), onExpected },
-      bad: {
-        policy: onBadRecord,
-        onSkip: () => {
-          onSkip(1);
-        },
-      },
+      bad,
+      formOf: async (one, segment) => ({ ...asRead, bad, columns: await headers.of(one, segment) }),
       metered: (items, countOf) => metered(tallied(items, countOf, onRecords), meter),
     };
   };
@@ -274,26 +282,35 @@ function fileOf(reading: SourceReading, segment: SourceSegment): SourceFile {
   };
 }
 
+/** The records of a segment of CSV, as it is read. */
+async function* inForm<T>(
+  { formOf }: SourceStream,
+  reading: SourceReading,
+  segment: SourceSegment,
+  open: (form: CsvForm) => AsyncIterable<T>,
+): AsyncGenerator<T> {
+  yield* open(await formOf(reading, segment));
+}
+
 /** The records of CSV as bytes. */
 function csvOf(
-  { segments, header, multiline }: SourceInputOptions,
-  { reading, bad, metered }: SourceStream,
+  { segments }: SourceInputOptions,
+  stream: SourceStream,
   wanted: { readonly key: string | undefined; readonly needed: readonly string[] | undefined },
 ): AsyncIterable<CsvBlock> {
   const open = (one: SourceReading, segment: SourceSegment): AsyncIterable<CsvBlock> =>
-    csvBlocks(one, segment, { header, bad, ...wanted, ...(multiline === undefined ? {} : { multiline }) });
-  return metered(inTurn(reading, segments, open), recordCount);
+    inForm(stream, one, segment, (form) => csvBlocks(one, segment, { ...form, ...wanted }));
+  return stream.metered(inTurn(stream.reading, segments, open), recordCount);
 }
 
 /** What is wrong with the header is told by the task that reads the file. */
 async function firstColumnsOf(
-  { first, header, multiline }: SourceInputOptions,
-  { reading, bad }: SourceStream,
+  { first }: SourceInputOptions,
+  { reading, formOf }: SourceStream,
 ): Promise<readonly string[] | undefined> {
   if (first === undefined) return undefined;
-  const form = { header, bad, ...(multiline === undefined ? {} : { multiline }) };
   try {
-    return await columnsBefore(reading, { ...first, start: first.sizeBytes }, form);
+    return await columnsBefore(reading, { ...first, start: first.sizeBytes }, await formOf(reading, first));
   } catch (error) {
     if (error instanceof CsvProblem) return undefined;
     throw error;

@@ -7,6 +7,7 @@ import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } f
 import { type GraphStage, jobGraph } from './job-graph.ts';
 import { keepWithWorkers } from './kept-outputs.ts';
 import { type Manifest, manifestOf } from './manifest.ts';
+import { withPartHeaders } from './part-headers.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
 
 /** Matched objects of a source input, by the input's field path. */
@@ -41,7 +42,7 @@ function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['spli
   return stage.spec.inputs.map((input, number) => {
     if (!isSource(input)) return undefined;
     const field = inputField(stage.index, number);
-    return splitObjects(sources.get(field) ?? [], {
+    return splitObjects(withPartHeaders(sources.get(field) ?? [], input, field), {
       format: input.format,
       splitBytes: input.splitBytes,
       multiline: input.multiline,

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { SourceFormat } from '../../contracts/job-spec.ts';
 import { limits } from '../../contracts/limits.ts';
-import type { Codec, SourceSegment } from '../../contracts/plan.ts';
+import type { Codec, PlannedObject, SourceSegment } from '../../contracts/plan.ts';
 
 /** An object that a source input matched. */
 export interface SourceObject {
@@ -13,6 +13,8 @@ export interface SourceObject {
   readonly unpackedBytes?: number;
   /** Whether it seems to be gzip of several members, at which it can be cut. */
   readonly hasMembers?: boolean;
+  /** Of a later part of a job's CSV: the part that has the header. */
+  readonly headerIn?: SourceObject;
 }
 
 /** Bytes of a gzip file, as it is stored, that are worth a task of their own. */
@@ -35,6 +37,16 @@ export const unpackedKey = (key: string): string => key.replace(codecEntry(key)?
 /** A stream of one member cannot be entered in the middle, and a line end may be a quoted field's own. */
 const isWhole = ({ key, hasMembers }: SourceObject, { format, multiline }: SplitOptions): boolean =>
   (codecOfKey(key) !== undefined && hasMembers !== true) || (format === 'csv' && multiline !== false);
+
+/** An object as the tasks that read it know it. */
+function fileOf({ bucket, key, sizeBytes, etag }: SourceObject): PlannedObject {
+  const codec = codecOfKey(key);
+  return {
+    ...{ bucket, key, sizeBytes, etag },
+    gzip: codec === 'gzip',
+    ...(codec === undefined || codec === 'gzip' ? {} : { codec }),
+  };
+}
 
 /** Pieces of about `splitBytes` unpacked bytes each. */
 function piecesOf(object: SourceObject, unpacked: number, options: SplitOptions): number {
@@ -76,15 +88,12 @@ export function splitObjects(
     if (object.sizeBytes === 0) continue;
     const codec = codecOfKey(object.key);
     const unpacked = Math.max(object.sizeBytes, object.unpackedBytes ?? 0);
+    const file = fileOf(object);
+    const headerIn = object.headerIn && fileOf(object.headerIn);
     const segment = (start: number, end: number): SourceSegment => ({
-      bucket: object.bucket,
-      key: object.key,
-      start,
-      end,
-      sizeBytes: object.sizeBytes,
-      etag: object.etag,
-      gzip: codec === 'gzip',
-      ...(codec === undefined || codec === 'gzip' ? {} : { codec }),
+      ...file,
+      ...{ start, end },
+      ...(headerIn === undefined ? {} : { headerIn }),
     });
     const isFull = currentBytes + unpacked > options.splitBytes;
     if (current.length > 0 && (isFull || current.length >= limits.objectsPerTask)) close();
