@@ -1,4 +1,5 @@
-import { BadInputError } from '../worker/operator.ts';
+import { isUtf8 } from 'node:buffer';
+import { BadInputError, invalidUtf8Lines } from '../worker/operator.ts';
 import type { TaskInput } from '../worker/operator.ts';
 import type { Head } from './compile.ts';
 import { folding } from './folding.ts';
@@ -46,6 +47,7 @@ export function readHead(
 async function readLines(input: TaskInput, view: TaskView, take: Take): Promise<void> {
   for await (const { bytes, file, offset } of input.blocks()) {
     view.inFile(0, file, offset);
+    const isText = isUtf8(bytes);
     // A byte order mark is not the first line's.
     let start = offset === 0 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
     while (start < bytes.length) {
@@ -54,6 +56,7 @@ async function readLines(input: TaskInput, view: TaskView, take: Take): Promise<
       // Lines of Windows end by "\r\n", as they do in CSV and NDJSON.
       const hasReturn = found > start && bytes[found - 1] === carriageReturn;
       view.at(offset + start);
+      if (!isText && !isUtf8(bytes.subarray(start, end))) view.count(invalidUtf8Lines);
       const wait = take(bytes.toString('utf8', start, hasReturn ? end - 1 : end));
       if (wait !== undefined) await wait;
       start = end + 1;

@@ -41,7 +41,7 @@ type Paths = string | readonly string[];
  * patterns relative to the job file, or `s3://` addresses.
  */
 export const read = {
-  /** Lines of text, without their ends ("\n" or "\r\n"). Bytes that are no UTF-8 become U+FFFD. */
+  /** Lines of text, without their ends ("\n" or "\r\n"). Bytes that are no UTF-8 become U+FFFD; the job counts such lines (`invalidUtf8Lines`). */
   text: (
     ...given: readonly [paths: Paths, options?: ReadOptions] | readonly [options?: ReadOptions]
   ): Dataset<string> => source('text', given),

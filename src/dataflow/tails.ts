@@ -1,5 +1,5 @@
 import type { TaskOutput } from '../worker/operator.ts';
-import { UserCodeError } from '../worker/operator.ts';
+import { halfCharacterRecords, UserCodeError } from '../worker/operator.ts';
 import { Heap } from '../lib/heap.ts';
 import type { Tail } from './compile.ts';
 import type { Context, Key } from './context.ts';
@@ -25,7 +25,7 @@ const noBytes = Buffer.alloc(0);
 export function tailWriter(tail: Tail, output: TaskOutput, context: Context, goesOn: boolean): TailWriter {
   switch (tail.kind) {
     case 'sink':
-      return new TextTail(formatOf(tail.node, context), output, goesOn ? '' : headerOf(tail.node, context));
+      return new TextTail(tail.node, output, { context, goesOn });
     case 'records':
       return new RecordTail(() => noBytes, output);
     case 'keyed':
@@ -84,17 +84,25 @@ const pieceChars = 64 * 1024;
 class TextTail implements TailWriter {
   readonly #format: (record: unknown) => string;
   readonly #output: TaskOutput;
+  readonly #count: Context['count'];
   #text: string;
   #records = 0;
 
-  constructor(format: (record: unknown) => string, output: TaskOutput, header: string) {
-    this.#format = format;
+  constructor(
+    node: SinkNode,
+    output: TaskOutput,
+    { context, goesOn }: { context: Context; goesOn: boolean },
+  ) {
+    this.#format = formatOf(node, context);
     this.#output = output;
-    this.#text = header;
+    this.#count = context.count;
+    this.#text = goesOn ? '' : headerOf(node, context);
   }
 
   push(record: unknown): boolean {
-    this.#text += `${this.#format(record)}\n`;
+    const text = this.#format(record);
+    if (!text.isWellFormed()) this.#count(halfCharacterRecords);
+    this.#text += `${text}\n`;
     this.#records++;
     return this.#text.length >= pieceChars;
   }

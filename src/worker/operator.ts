@@ -181,6 +181,10 @@ export interface TaskOutput {
 
 /** The counter of records that were left out. */
 export const skippedRecords = 'skippedRecords';
+/** The counter of lines of text that are no UTF-8, of which a job in TypeScript has U+FFFD in the place of what is none. */
+export const invalidUtf8Lines = 'invalidUtf8Lines';
+/** The counter of records that were written with U+FFFD in the place of half a character, a surrogate without its other half. */
+export const halfCharacterRecords = 'halfCharacterRecords';
 
 /** What an operator may leave for whoever goes on: plain JSON, of at most 4 MB. */
 export interface JsonState {
