@@ -161,6 +161,36 @@ function checkGroups({ spec, index }: GraphStage, senders: Senders): void {
   }
 }
 
+/**
+ * Throws where the two sides of a join compare keys in different ways, so that those that are equal would not meet, or the join takes
+ * other columns for the keys than its sides do: it would write a key twice, or leave out another column.
+ */
+function checkSides({ spec, index }: GraphStage, senders: Senders): void {
+  const { operator, options } = spec;
+  const senderOf = (input: StageInput | undefined): StageSpec | undefined => {
+    const sender = input === undefined || isSource(input) ? undefined : senders.get(input.stage)?.spec;
+    return sender?.operator === 'join-map' ? sender : undefined;
+  };
+  const [leftInput, rightInput] = spec.inputs;
+  const left = operator === 'join-probe' ? spec : senderOf(leftInput);
+  const right = senderOf(rightInput);
+  for (const [name, side] of [['leftKey', left] as const, ['rightKey', right] as const]) {
+    if (side === undefined || side.options['key'] === options[name]) continue;
+    const whose = side === spec ? 'its own "key"' : `"key" of stage ${side.name}`;
+    throw refusal(
+      `stages[${index}].options.${name}`,
+      `must be what ${whose} is, ${JSON.stringify(side.options['key'])}, not ${JSON.stringify(options[name])}`,
+    );
+  }
+  const asText = (side: StageSpec): boolean => side.options['keysAsText'] === true;
+  if (left === undefined || right === undefined || asText(left) === asText(right)) return;
+  const place = senders.get(right.name)?.index ?? index;
+  throw refusal(
+    `stages[${place}].options.keysAsText`,
+    `must be ${asText(left)} in stage ${right.name}, as it is in stage ${left.name}: stage ${spec.name} joins the two, and keys that are equal would not meet`,
+  );
+}
+
 const textsOf = (value: unknown): readonly string[] | undefined =>
   Array.isArray(value) && value.every((each) => typeof each === 'string') ? value : undefined;
 
@@ -238,6 +268,7 @@ export function checkOperatorInputs(graph: readonly GraphStage[]): void {
       checkInput({ need, input, field: inputField(stage.index, number) }, operator, needed, senders);
     }
     if (operator === 'groupby-reduce') checkGroups(stage, senders);
+    if (operator === 'join-reduce' || operator === 'join-probe') checkSides(stage, senders);
     if (operator === 'sql') checkTables(stage);
   }
 }

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { checkSpec } from '../../../src/app/submit-job.ts';
+import { parseInput } from '../../../src/contracts/invalid.ts';
+import { jobSpecSchema, type JobSpecInput } from '../../../src/contracts/job-spec.ts';
+import { operators } from '../../../src/operators/registry.ts';
+
+type Stage = JobSpecInput['stages'][number];
+
+/** What a job of these stages is refused with. */
+function refusal(...stages: readonly Stage[]): string | undefined {
+  try {
+    checkSpec(parseInput(jobSpecSchema, { name: 'job', stages: [...stages] }), {
+      checkOperator: (operator, options) => {
+        operators[operator].check(options);
+      },
+    });
+  } catch (error) {
+    if (error instanceof Error) return error.message;
+    throw error;
+  }
+  return undefined;
+}
+
+describe('the two sides of a join', () => {
+  const side = (name: string, more = {}): Stage => ({
+    ...{ name, operator: 'join-map', options: { key: 'k', ...more } },
+    inputs: [{ s3: [`s3://bucket/${name}`], format: 'ndjson' }],
+  });
+  const keys = { leftKey: 'k', rightKey: 'k' };
+  const reduce = (more = {}): Stage => ({
+    ...{ name: 'join', operator: 'join-reduce', options: { ...keys, ...more } },
+    inputs: [
+      { stage: 'left', pattern: 'all-to-all' },
+      { stage: 'right', pattern: 'all-to-all' },
+    ],
+  });
+  const probe = (more = {}): Stage => ({
+    ...{ name: 'join', operator: 'join-probe', options: { key: 'k', ...keys, ...more } },
+    inputs: [
+      { s3: ['s3://bucket/left'], format: 'csv' },
+      { stage: 'right', pattern: 'broadcast' },
+    ],
+  });
+
+  it('compare keys in the same way', () => {
+    const asText = { keysAsText: true };
+    expect(refusal(side('left', asText), side('right', asText), reduce())).toBeUndefined();
+    expect(refusal(side('left', { keysAsText: false }), side('right'), reduce())).toBeUndefined();
+    expect(refusal(side('left', asText), side('right'), reduce())).toBe(
+      'stages[1].options.keysAsText must be true in stage right, as it is in stage left: stage join joins the two, and keys that are equal would not meet',
+    );
+    expect(refusal(reduce(), side('right', asText), side('left'))).toBe(
+      'stages[1].options.keysAsText must be false in stage right, as it is in stage left: stage join joins the two, and keys that are equal would not meet',
+    );
+    expect(refusal(side('right', asText), probe(asText))).toBeUndefined();
+    expect(refusal(side('right'), probe(asText))).toBe(
+      'stages[0].options.keysAsText must be true in stage right, as it is in stage join: stage join joins the two, and keys that are equal would not meet',
+    );
+  });
+
+  it('have the keys that the join takes for theirs', () => {
+    const id = { key: 'id' };
+    expect(
+      refusal(side('left'), side('right', id), reduce({ leftKey: 'k', rightKey: 'id' })),
+    ).toBeUndefined();
+    expect(refusal(side('left'), side('right', id), reduce())).toBe(
+      'stages[2].options.rightKey must be what "key" of stage right is, "id", not "k"',
+    );
+    expect(refusal(side('left', id), side('right'), reduce())).toBe(
+      'stages[2].options.leftKey must be what "key" of stage left is, "id", not "k"',
+    );
+    expect(refusal(side('right'), probe(id))).toBe(
+      'stages[1].options.leftKey must be what its own "key" is, "id", not "k"',
+    );
+  });
+});
