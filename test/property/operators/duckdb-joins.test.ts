@@ -213,6 +213,21 @@ describe('joins by DuckDB', { timeout: 300_000 }, () => {
     );
   });
 
+  it('give the records by broadcast that the shuffle gives, whichever fields each record of NDJSON has', async () => {
+    const ofJson = { left: arbNdjson, right: arbNdjson, rows: fc.constant('ndjson' as const) };
+    const some = fc.record({ ...ofJson, partitions: fc.integer({ min: 1, max: 4 }), seed: fc.integer() });
+    await fc.assert(
+      fc.asyncProperty(some, async (given) => {
+        const job = { ...given, maxHeldBytes: undefined };
+        const shuffled = await outcome({ ...job, broadcast: false }, () => undefined);
+        expect(shuffled).toBeInstanceOf(Array);
+        expect(await outcome({ ...job, broadcast: true }, () => undefined)).toEqual(shuffled);
+        expect(await outcome({ ...job, broadcast: true }, () => none)).toEqual(shuffled);
+      }),
+      { numRuns: draws(60) },
+    );
+  });
+
   it('are empty where all that a task has on one side has a column too many, and matches nothing', async () => {
     const side = (...texts: string[]): Side => ({
       format: 'csv',
