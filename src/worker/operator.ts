@@ -137,6 +137,8 @@ export interface TaskInput {
    * own files write them in that order. Undefined where nobody can tell.
    */
   firstColumns?(): Promise<readonly string[] | undefined>;
+  /** The first file of Parquet, which another task may read, for the same. */
+  readonly firstFile?: SourceFile;
   /**
    * `records` as lines, in their order, many at once, each block until the next is asked for; absent where there is no
    * quicker way to them than by `records`.

@@ -42,7 +42,7 @@ export interface SourceInputOptions {
   /** Csv: whether quoted fields may hold line ends, as they may where it is left out; segments are whole files then. */
   readonly multiline?: boolean;
   readonly segments: readonly SourceSegment[];
-  /** Csv with a header: the begin of the first object of all tasks' segments. */
+  /** Csv with a header and Parquet: the begin of the first object of all tasks' segments. */
   readonly first?: SourceSegment | undefined;
   readonly reading: SourceReading;
   readonly meter: AttemptMeter;
@@ -105,7 +105,7 @@ export function sourceInput(options: SourceInputOptions): TaskInput {
     ...(format === 'parquet' ? { files: segments.map((one) => fileOf(streamOf().reading, one)) } : {}),
     ...(format === 'ndjson' ? { cells: (columns) => cellsOf(segments, streamOf(), columns) } : {}),
     ...(format === 'csv' ? { csv: (key, needed) => csvOf(options, streamOf(), { key, needed }) } : {}),
-    ...(format === 'csv' ? { firstColumns: () => firstColumnsOf(options, streamOf()) } : {}),
+    ...ofFirst(options, streamOf),
   };
 }
 
@@ -301,6 +301,17 @@ function csvOf(
   const open = (one: SourceReading, segment: SourceSegment): AsyncIterable<CsvBlock> =>
     inForm(stream, one, segment, (form) => csvBlocks(one, segment, { ...form, ...wanted }));
   return stream.metered(inTurn(stream.reading, segments, open), recordCount);
+}
+
+/** What the first file of all tells of columns. */
+function ofFirst(
+  options: SourceInputOptions,
+  streamOf: () => SourceStream,
+): Pick<TaskInput, 'firstColumns' | 'firstFile'> {
+  const { format, first } = options;
+  if (format === 'csv') return { firstColumns: () => firstColumnsOf(options, streamOf()) };
+  if (format !== 'parquet' || first === undefined) return {};
+  return { firstFile: fileOf(streamOf().reading, first) };
 }
 
 /** What is wrong with the header is told by the task that reads the file. */

@@ -98,7 +98,8 @@ function plannedInput(
 ): PlannedInput {
   if (isSource(input)) {
     const { format, header, onBadRecord, multiline }: SourceInput = input;
-    const first = format === 'csv' && header ? split?.find(({ length }) => length > 0)?.[0] : undefined;
+    const namesColumns = format === 'parquet' || (format === 'csv' && header);
+    const first = namesColumns ? split?.find(({ length }) => length > 0)?.[0] : undefined;
     return {
       ...{ kind: 'source', format, header, onBadRecord, multiline },
       ...(first === undefined ? {} : { first }),

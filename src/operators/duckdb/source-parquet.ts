@@ -38,6 +38,21 @@ export async function parquetRows(
   return queries.join(' UNION ALL BY NAME ');
 }
 
+/** Makes a file of which nothing can be told but its columns; answers what reads it, without rows. */
+export async function parquetHead(engine: Engine, file: SourceFile, path: string): Promise<string> {
+  const handle = await open(path, 'w');
+  try {
+    await layFooter(file, handle);
+  } finally {
+    await handle.close();
+  }
+  const query = `SELECT * FROM read_parquet(${sqlText(path)}, hive_partitioning = false) LIMIT 0`;
+  await orBadInput(`${file.uri} is not a Parquet file that can be read`, () =>
+    engine.run(`DESCRIBE ${query}`),
+  );
+  return query;
+}
+
 /** Gaps with filters that are fetched at once: each is small, and a file may have thousands. */
 const gapsAtOnce = 16;
 

@@ -4,7 +4,7 @@ import type { SourceFile, TaskContext, TaskInput } from '../../worker/operator.t
 import type { Engine } from './engine.ts';
 import { orBadInput, sqlName, sqlText } from './engine.ts';
 import { receiveFiles } from './parquet-pieces.ts';
-import { parquetRows } from './source-parquet.ts';
+import { parquetHead, parquetRows } from './source-parquet.ts';
 import { columnNumber, CsvStage, csvTable, type StagedTable } from './staged-csv.ts';
 import { ndjsonQuery } from './staged-ndjson.ts';
 import type { ColumnTypes } from './staged-ndjson.ts';
@@ -31,26 +31,86 @@ export async function addTable(
   const isCsv = input.kind !== 'stage' && input.files === undefined && input.format === 'csv';
   const first = isCsv && place.hasOthers ? await input.firstColumns?.() : undefined;
   const csv = isCsv ? await csvTables(input, place, first) : [];
+  if (input.kind !== 'stage' && input.files !== undefined) return addParquet(engine, input, place);
   const query = isCsv
     ? csvQuery(csv)
     : input.kind === 'stage'
       ? await receivedQuery(engine, input, place)
-      : input.files !== undefined
-        ? await sourceQuery(engine, input.files, place)
-        : await ndjsonQuery(engine, input, { name, path: join(dir, `${file}.ndjson`), given: columns });
+      : await ndjsonQuery(engine, input, { name, path: join(dir, `${file}.ndjson`), given: columns });
   await orBadInput(isTyped ? `options.columns.${name}` : `the rows of ${name} make no table`, () =>
     engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`),
   );
-  const stranger = first === undefined ? undefined : strangerOf(csv, first);
-  if (first === undefined || stranger === undefined) return undefined;
-  const narrowQuery = `SELECT ${first.map(sqlName).join(', ')} FROM (${query})`;
-  return { name, stranger, known: first, narrowQuery };
+  return first === undefined
+    ? undefined
+    : widerThan(
+        first,
+        csv.flatMap((table) => table.columns),
+        { name, query },
+      );
 }
 
-/** A column that these do not know; names that differ in case alone are one to DuckDB. */
-function strangerOf(tables: readonly StagedTable[], known: readonly string[]): string | undefined {
-  const names = new Set(known.map((name) => name.toLowerCase()));
-  return tables.flatMap(({ columns }) => columns).find((name) => !names.has(name.toLowerCase()));
+/** A table of these columns beside those of the first file of all; undefined where it has no others. */
+function widerThan(
+  known: readonly string[],
+  own: readonly string[],
+  { name, query }: { readonly name: string; readonly query: string },
+): WiderTable | undefined {
+  // Names that differ in case alone are one to DuckDB.
+  const names = new Set(known.map((column) => column.toLowerCase()));
+  const stranger = own.find((column) => !names.has(column.toLowerCase()));
+  if (stranger === undefined) return undefined;
+  const narrowQuery = `SELECT ${known.map(sqlName).join(', ')} FROM (${query})`;
+  return { name, stranger, known, narrowQuery };
+}
+
+/** Files of Parquet as a view: the columns of the first file of all in its order, then those that it has not. */
+async function addParquet(
+  engine: Engine,
+  { files = [], firstFile }: TaskInput,
+  place: TablePlace,
+): Promise<WiderTable | undefined> {
+  const { name, file, dir } = place;
+  const own = await sourceQuery(engine, files, place);
+  const make = (query: string): Promise<unknown> =>
+    orBadInput(`the rows of ${name} make no table`, () =>
+      engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS ${query}`),
+    );
+  await make(own);
+  // Most often all tasks read pieces of one file.
+  const isAlone = files.every(({ uri }) => uri === firstFile?.uri);
+  if (firstFile === undefined || isAlone || !place.hasOthers) return undefined;
+  const head = await parquetHead(engine, firstFile, join(dir, `${file}-first.parquet`));
+  const first = await columnsOf(engine, head);
+  const there = await columnsOf(engine, `SELECT * FROM ${sqlName(name)}`);
+  const nameThere = new Map(there.map(([column]) => [column.toLowerCase(), column]));
+  const known = first.map(([column]) => column);
+  const told = new Set(known.map((column) => column.toLowerCase()));
+  const columns = [
+    // Its own type, where it has the column: rows are written as they were without a look at that file.
+    ...first.map(([column, type]) => {
+      const mine = nameThere.get(column.toLowerCase());
+      return `${mine === undefined ? `NULL::${type}` : sqlName(mine)} AS ${sqlName(column)}`;
+    }),
+    ...there.flatMap(([column]) => (told.has(column.toLowerCase()) ? [] : [sqlName(column)])),
+  ];
+  const query = `SELECT ${columns.join(', ')} FROM (${own})`;
+  await make(query);
+  return widerThan(
+    known,
+    there.map(([column]) => column),
+    { name, query },
+  );
+}
+
+/** Names and types of what a query gives. */
+async function columnsOf(
+  engine: Engine,
+  query: string,
+): Promise<readonly (readonly [name: string, type: string])[]> {
+  const found: (readonly [string, string])[] = [];
+  for await (const rows of engine.rows(`SELECT column_name, column_type FROM (DESCRIBE ${query})`))
+    found.push(...rows.map(([name, type]) => [String(name), String(type)] as const));
+  return found;
 }
 
 /** Where a table comes from, and what it is called. */
