@@ -1,5 +1,6 @@
 import { isSource, type JobSpec, parseDurationText, type Worker } from '../contracts/job-spec.ts';
-import { parseInput } from '../contracts/invalid.ts';
+import type { JobId } from '../contracts/ids.ts';
+import { parseInput, refuseProtoKeys } from '../contracts/invalid.ts';
 import type { StoredForecast } from '../contracts/forecast.ts';
 import { type PlanBasis, planRequestSchema, type PlanResponse } from '../contracts/plans.ts';
 import { listPrices, pricesWith } from '../contracts/prices.ts';
@@ -13,8 +14,9 @@ import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
 import { createRng } from '../lib/rng.ts';
 import type { ForecastStore } from '../ports/forecast-store.ts';
 import type { JobStore } from '../ports/job-store.ts';
+import { checkPlaces, checkRequestedSpec, outputOf, type SpecTerms } from './check-spec.ts';
 
-export interface PlanAheadDeps {
+export interface PlanAheadDeps extends SpecTerms {
   readonly jobs: Pick<JobStore, 'list'>;
   /** What was learned of recurring jobs; absent: nothing was. */
   readonly forecasts?: Pick<ForecastStore, 'get'>;
@@ -160,10 +162,11 @@ async function findBasis(
   return { basis: { kind: 'none', runs: 0, says }, spread: 0 };
 }
 
-/** Of the spec in a request: what is wrong with it is named from the request's root. */
-function graphOf(spec: JobSpec): readonly GraphStage[] {
+/** The check of a submission's places, for a job of this name that nobody has submitted. */
+function checkPlacesAhead(spec: JobSpec, deps: SpecTerms): void {
+  const jobId = `${spec.name}-000000000000` as JobId;
   try {
-    return jobGraph(spec);
+    checkPlaces({ jobId, spec, output: outputOf(spec, jobId, deps.dataBucket) }, deps);
   } catch (cause) {
     throw underField('spec', cause);
   }
@@ -172,9 +175,11 @@ function graphOf(spec: JobSpec): readonly GraphStage[] {
 /**
  * What a job would take and cost on each number of slots, and on what that rests: its own finished runs, those of a job
  * that it is said to be like, or of jobs with the same operators. Where nothing is known it says so, and foretells
- * nothing. Starts nothing. Throws `InvalidInputError` that names the field at fault.
+ * nothing. Starts nothing. Throws `InvalidInputError` that names the field at fault, and all that a submission would be
+ * refused for at once.
  */
 export async function planAhead(deps: PlanAheadDeps, body: unknown): Promise<PlanResponse> {
+  refuseProtoKeys(body);
   const request = parseInput(planRequestSchema, body);
   const { spec, stages: sizes = {}, like } = request;
   const strange = Object.keys(sizes).find((name) => !spec.stages.some((stage) => stage.name === name));
@@ -182,7 +187,9 @@ export async function planAhead(deps: PlanAheadDeps, body: unknown): Promise<Pla
     const field = `stages.${strange}`;
     throw new InvalidInputError(`${field} is no stage of the spec`, { field });
   }
-  const found = await findBasis(deps, spec, graphOf(spec), { like, sizes });
+  checkRequestedSpec(spec, deps);
+  checkPlacesAhead(spec, deps);
+  const found = await findBasis(deps, spec, jobGraph(spec), { like, sizes });
   return answerOf(found, { ...subjectOf(spec), slots: request.slots, prices: request.prices });
 }
 

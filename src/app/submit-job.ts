@@ -1,86 +1,24 @@
 import { submitRequestSchema } from '../contracts/api.ts';
-import { ConflictError, InvalidInputError, StoreUnavailableError, underField } from '../contracts/errors.ts';
+import { ConflictError, StoreUnavailableError, underField } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import { parseInput, refuseProtoKeys } from '../contracts/invalid.ts';
-import { type JobSpec, type OperatorName, parseDurationText } from '../contracts/job-spec.ts';
-import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
+import { type JobSpec, parseDurationText } from '../contracts/job-spec.ts';
 import { limits } from '../contracts/limits.ts';
-import { policyNames } from '../contracts/policy-names.ts';
 import { finalJobStates, type JobRecord, nothingYet } from '../contracts/records.ts';
 import { durationMs, type EpochMs, later } from '../contracts/units.ts';
-import { jobGraph } from '../core/model/job-graph.ts';
-import { checkKeepers } from '../core/model/kept-outputs.ts';
-import { checkOperatorInputs } from '../core/model/operator-inputs.ts';
-import { noZonalTier } from '../core/model/plan-stages.ts';
-import { policySets } from '../core/policy/policy-sets.ts';
-import { checkInputsApart, checkOutput, claimOutput, releaseOutput } from './claim-output.ts';
+import { checkPlaces, checkRequestedSpec, outputOf, type SpecTerms } from './check-spec.ts';
+import { claimOutput, releaseOutput } from './claim-output.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Coordinator } from '../ports/coordinator.ts';
 import type { IdSource } from '../ports/id-source.ts';
 import type { JobStore } from '../ports/job-store.ts';
 import { type CountingDeps, submissionOwner } from './tell-costs.ts';
 
-export interface SubmitDeps extends CountingDeps {
+export interface SubmitDeps extends CountingDeps, SpecTerms {
   readonly jobs: JobStore;
   readonly coordinator: Coordinator;
   readonly clock: Clock;
   readonly ids: IdSource;
-  readonly dataBucket: string;
-  /** Whether this deployment gives credentials to stages that ask for them; absent means no. */
-  readonly givesCredentials?: boolean;
-  /** Whether this deployment has Fargate; absent means yes. */
-  readonly hasFargate?: boolean;
-  /** Whether this deployment has zones for the tier `zonal`; absent means no. */
-  readonly hasZonal?: boolean;
-  /** Throws `InvalidInputError` where an operator's options are wrong. */
-  readonly checkOperator: (operator: OperatorName, options: Readonly<Record<string, unknown>>) => void;
-}
-
-/** Checks everything of a spec that can be checked without reading its inputs. Throws `InvalidInputError`. */
-export function checkSpec(
-  spec: JobSpec,
-  {
-    checkOperator,
-    givesCredentials,
-    hasFargate,
-    hasZonal,
-  }: Pick<SubmitDeps, 'checkOperator' | 'givesCredentials' | 'hasFargate' | 'hasZonal'>,
-): void {
-  const graph = jobGraph(spec);
-  if (spec.storage === 'zonal' && hasZonal !== true) throw noZonalTier();
-  checkKeepers(spec, hasFargate);
-  if (!policySets.has(spec.policy)) {
-    const known = policyNames.filter((name) => policySets.has(name)).join(', ');
-    throw new InvalidInputError(`policy must be one of those built so far (${known}), not "${spec.policy}"`, {
-      field: 'policy',
-    });
-  }
-  for (const [index, stage] of spec.stages.entries()) {
-    if (stage.credentials === true && givesCredentials !== true) {
-      const field = `stages[${index}].credentials`;
-      throw new InvalidInputError(
-        `${field} must be left out: this deployment gives user code and programs no credentials`,
-        { field },
-      );
-    }
-    if (stage.worker.kind === 'fargate' && hasFargate === false) {
-      const field = `stages[${index}].worker.kind`;
-      throw new InvalidInputError(
-        `${field} must be "lambda": this deployment has no Fargate (deploy it with -c fargate=on)`,
-        { field },
-      );
-    }
-    if (stage.operator === undefined) continue;
-    try {
-      checkOperator(stage.operator, stage.options);
-    } catch (cause) {
-      if (!(cause instanceof InvalidInputError)) throw cause;
-      const inner = cause.details['field'];
-      const field = `stages[${index}].${typeof inner === 'string' ? inner : 'options'}`;
-      throw new InvalidInputError(`stages[${index}] (${stage.name}): ${cause.message}`, { field }, { cause });
-    }
-  }
-  checkOperatorInputs(graph);
 }
 
 function newJob(
@@ -99,7 +37,7 @@ function newJob(
     createdAt: now,
     ...(deadlineMs === undefined ? {} : { deadlineAt: later(now, durationMs(deadlineMs)) }),
     ...(spec.storage === 'zonal' ? { storage: spec.storage } : {}),
-    output: spec.output ?? uriOf({ bucket: dataBucket, key: defaultOutputKey(jobId) }),
+    output: outputOf(spec, jobId, dataBucket),
     ...nothingYet,
   };
 }
@@ -155,8 +93,7 @@ const freshJobId = (ids: IdSource, { name }: JobSpec): JobId =>
 async function createJob(deps: SubmitDeps, job: JobRecord): ReturnType<JobStore['create']> {
   const earlier = await deps.jobs.load(job.jobId);
   if (earlier !== undefined) return { kind: 'exists', job: earlier };
-  checkOutput(job, deps.dataBucket);
-  checkInputsApart(job);
+  checkPlaces(job, deps);
   try {
     await claimOutput(deps, job, { isPlanned: false });
   } catch (cause) {
@@ -202,18 +139,8 @@ export async function submitJob(
 ): Promise<{ jobId: JobId; started: boolean }> {
   refuseProtoKeys(request);
   const { spec, clientToken } = parseInput(submitRequestSchema, request);
-  try {
-    checkSpec(spec, deps);
-  } catch (cause) {
-    throw underField('spec', cause);
-  }
-  const specText = JSON.stringify(spec);
-  if (specText.length > limits.specBytes) {
-    throw new InvalidInputError(`spec must be at most ${limits.specBytes} characters of JSON`, {
-      field: 'spec',
-    });
-  }
-  const specDigest = deps.ids.digest(specText);
+  checkRequestedSpec(spec, deps);
+  const specDigest = deps.ids.digest(JSON.stringify(spec));
   const now = deps.clock.now();
   const jobId =
     clientToken === undefined ? freshJobId(deps.ids, spec) : await jobOfToken(deps, spec, clientToken, now);

@@ -1,4 +1,4 @@
-import { checkSpec } from '../app/submit-job.ts';
+import { checkSpec } from '../app/check-spec.ts';
 import { InvalidInputError } from '../contracts/errors.ts';
 import { parseInput } from '../contracts/invalid.ts';
 import { jobSpecSchema, type JobSpecInput } from '../contracts/job-spec.ts';

@@ -46,7 +46,21 @@ const graphs: readonly (readonly [field: string, body: object])[] = [
   ['spec.deadline', { spec: { ...spec, deadline: 'soon' } }],
 ];
 
-const submissions: typeof graphs = [
+const all = (stage: string) => ({ stage, pattern: 'all-to-all' });
+const uneven = [
+  { ...map, name: 'two', partitions: 2 },
+  { ...map, name: 'three', partitions: 3 },
+  { ...sum, name: 'left', inputs: [all('two')] },
+  { ...sum, name: 'right', inputs: [all('three')] },
+  {
+    name: 'both',
+    operator: 'grep',
+    options: { pattern: '.' },
+    inputs: ['left', 'right'].map((stage) => ({ stage, pattern: 'one-to-one' })),
+  },
+];
+
+const rules: typeof graphs = [
   ['spec.storage', { spec: { ...spec, storage: 'zonal' } }],
   [
     'spec.stages[0].credentials',
@@ -67,12 +81,20 @@ const submissions: typeof graphs = [
   ],
   ['spec.output', { spec: { ...spec, output: 's3://data/jobs/' } }],
   ['spec.stages[0].inputs[0].s3[0]', { spec: { ...spec, output: 's3://data/in/' } }],
-  ['clientToken', { spec, clientToken: '?' }],
+  // Two stages of as many tasks as partitions that they read, each read one-to-one: 2 and 3.
+  ['spec.stages[4].inputs', { spec: { ...spec, stages: uneven } }],
+  [
+    'spec',
+    withMap({ inputs: [{ s3: Array.from({ length: 900 }, (_, i) => `s3://data/${i}/${'x'.repeat(300)}`) }] }),
+  ],
 ];
 
 it.each([
-  ...[...graphs, ...submissions].map(([field, body]) => ['/jobs', field, body] as const),
-  ...graphs.map(([field, body]) => ['/plans', field, body] as const),
+  ...[...graphs, ...rules].flatMap(([field, body]) => [
+    ['/jobs', field, body] as const,
+    ['/plans', field, body] as const,
+  ]),
+  ['/jobs', 'clientToken', { spec, clientToken: '?' }] as const,
   ['/plans', 'stages.nope', { spec, stages: { nope: { tasks: 1 } } }] as const,
 ])('POST %s names what is wrong from the root of the body: %s', async (resource, field, body) => {
   const answered = await post(resource, body);

@@ -2,7 +2,8 @@ import { InvalidInputError } from '../../contracts/errors.ts';
 import { isSource, type OperatorName, type StageInput, type StageSpec } from '../../contracts/job-spec.ts';
 import { tableNames } from '../../contracts/table-names.ts';
 import type { GraphStage } from './job-graph.ts';
-import { inputField, partitionsOf } from './plan-stages.ts';
+import { inputField } from './plan-stages.ts';
+import { partitionsOf } from './task-counts.ts';
 
 /**
  * What an input must be: `rows`, objects of CSV or NDJSON; `table`, those or Parquet, or a stage of `sql`; `shuffled`, a stage
@@ -228,21 +229,6 @@ function checkTables(stage: GraphStage): void {
     );
 }
 
-/** Throws where stages that are read all-to-all have other numbers of partitions than the first. */
-function checkPartitions({ spec, index }: GraphStage, senders: Senders): void {
-  const counts = spec.inputs.flatMap((input) => {
-    if (isSource(input) || input.pattern !== 'all-to-all') return [];
-    const sender = senders.get(input.stage);
-    return sender === undefined ? [] : [partitionsOf(sender)];
-  });
-  const other = counts.find((count) => count !== counts[0]);
-  if (other !== undefined)
-    throw refusal(
-      `stages[${index}].inputs`,
-      `must agree on the number of tasks, but make ${String(counts[0])} and ${other}`,
-    );
-}
-
 /**
  * Checks that built-in operators get inputs that they can use: their number, formats and patterns, and what other stages send.
  * Where they do not, a worker would find out, or nobody: read otherwise than all-to-all, a word has several sums. Of `code` and
@@ -253,7 +239,6 @@ function checkPartitions({ spec, index }: GraphStage, senders: Senders): void {
 export function checkOperatorInputs(graph: readonly GraphStage[]): void {
   const senders: Senders = new Map(graph.map((stage) => [stage.spec.name, stage]));
   for (const stage of graph) {
-    checkPartitions(stage, senders);
     const { operator, inputs } = stage.spec;
     const needed = operator === undefined ? undefined : inputsOf[operator];
     if (operator === undefined || needed === undefined) continue;

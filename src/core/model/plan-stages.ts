@@ -9,6 +9,7 @@ import { keepWithWorkers } from './kept-outputs.ts';
 import { type Manifest, manifestOf } from './manifest.ts';
 import { withPartHeaders } from './part-headers.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
+import { isShuffled, partitionsOf, taskCountOf } from './task-counts.ts';
 
 /** Matched objects of a source input, by the input's field path. */
 export type ResolvedSources = ReadonlyMap<string, readonly SourceObject[]>;
@@ -57,39 +58,6 @@ export const noZonalTier = (): InvalidInputError =>
     'storage must be "standard": this deployment has no zone of the tier "zonal" (deploy it with the parameter ZonalZone1)',
     { field: 'storage' },
   );
-
-/** The number of tasks is that of the inputs which are not broadcast; all of them must agree. */
-function tasksOf(
-  stage: GraphStage,
-  splits: SizedStage['splits'],
-  sized: ReadonlyMap<string, SizedStage>,
-): number {
-  const counts = stage.spec.inputs.flatMap((input, number): number[] => {
-    if (isSource(input)) return [splits[number]?.length ?? 1];
-    const producer = sized.get(input.stage);
-    if (input.pattern === 'all-to-all') return [partitionsOf(producer?.stage)];
-    if (input.pattern === 'one-to-one') return [producer?.tasks ?? 1];
-    if (input.pattern === 'many-to-one') return [Math.min(stage.spec.tasks ?? 1, producer?.tasks ?? 1)];
-    return [];
-  });
-  const tasks = counts[0] ?? 1;
-  const other = counts.find((count) => count !== tasks);
-  if (other !== undefined) {
-    const field = `stages[${stage.index}].inputs`;
-    throw new InvalidInputError(
-      `${field} must agree on the number of tasks, but make ${tasks} and ${other}`,
-      { field },
-    );
-  }
-  return tasks;
-}
-
-const isShuffled = (stage: GraphStage | undefined): boolean =>
-  stage?.consumers.some(({ pattern }) => pattern === 'all-to-all') ?? false;
-
-/** Into how many partitions a stage cuts what it writes: one where nobody reads it all-to-all. */
-export const partitionsOf = (stage: GraphStage | undefined): number =>
-  isShuffled(stage) ? (stage?.spec.partitions ?? limits.defaultPartitions) : 1;
 
 function plannedInput(
   input: JobSpec['stages'][number]['inputs'][number],
@@ -167,7 +135,8 @@ export function planStages(spec: JobSpec, sources: ResolvedSources, context: Pla
   const manifests: Manifest[] = [];
   const planned = jobGraph(spec).map((stage): StagePlan => {
     const splits = splitsOf(stage, sources);
-    const entry = { stage, splits, tasks: tasksOf(stage, splits, sized) };
+    const counts = splits.map((perTask) => perTask?.length);
+    const entry = { stage, splits, tasks: taskCountOf(stage, counts, sized) ?? 1 };
     sized.set(stage.spec.name, entry);
     const sourceBytes = Array.from({ length: entry.tasks }, () => 0);
     const manifestOffsets = splits.map((perTask, number) => {

@@ -49,6 +49,8 @@ const deps = (
   forecasts: Record<string, StoredForecast | 'spoilt'>,
   jobs: readonly Partial<JobRecord>[] = [],
 ) => ({
+  dataBucket: 'data',
+  checkOperator: () => undefined,
   jobs: { list: () => Promise.resolve({ jobs: jobs as readonly JobRecord[], unreadable: [] }) as never },
   forecasts: {
     get: (name: string) => {

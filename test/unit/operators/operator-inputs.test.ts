@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkSpec } from '../../../src/app/submit-job.ts';
+import { checkSpec } from '../../../src/app/check-spec.ts';
 import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import { parseInput } from '../../../src/contracts/invalid.ts';
 import { jobSpecSchema, type JobSpecInput, type OperatorName } from '../../../src/contracts/job-spec.ts';
