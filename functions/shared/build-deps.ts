@@ -34,6 +34,7 @@ import { LambdaEcsLauncher, type LauncherPlaces } from '../../src/adapters/aws/l
 import type { ReportUnreadable } from '../../src/adapters/aws/report-unreadable.ts';
 import { S3ForecastStore } from '../../src/adapters/aws/s3-forecast-store.ts';
 import { S3ObjectStore } from '../../src/adapters/aws/s3-object-store.ts';
+import { partitionOf, sessionPolicy } from '../../src/adapters/aws/session-policy.ts';
 import { SfnCoordinator } from '../../src/adapters/aws/sfn-coordinator.ts';
 import { SfnTaskAnswers } from '../../src/adapters/aws/sfn-task-answers.ts';
 import { AsyncRequestMeter } from '../../src/adapters/node/async-request-meter.ts';
@@ -247,6 +248,8 @@ export function buildWorkerEndDeps(env: Environment): WorkerEndDeps {
 
 export function buildApiDeps(env: Environment): ApiDeps {
   const { aws, table, clock, log, jobs, dataBucket, requests } = buildCommon(env);
+  const stateMachineArn = textSetting(env, Setting.stateMachineArn);
+  const places = { dataBucket, partition: partitionOf(stateMachineArn) };
   return {
     requests,
     clock,
@@ -258,12 +261,15 @@ export function buildApiDeps(env: Environment): ApiDeps {
     attempts: new DynamoAttemptStore(table),
     forecasts: new S3ForecastStore(s3Client(aws), dataBucket),
     ids: new RandomIdSource(),
-    coordinator: new SfnCoordinator(sfnClient(aws), textSetting(env, Setting.stateMachineArn)),
+    coordinator: new SfnCoordinator(sfnClient(aws), stateMachineArn),
     givesCredentials: flagSetting(env, Setting.userCredentials),
     hasFargate: flagSetting(env, Setting.fargate),
     hasZonal: zonalBucketsSetting(env).length > 0,
     checkOperator: (name, options) => {
       operators[name].check(options);
+    },
+    checkGrant: (grant) => {
+      sessionPolicy(grant, places);
     },
   };
 }

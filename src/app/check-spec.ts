@@ -1,7 +1,7 @@
 import { InvalidInputError, underField } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
 import type { JobSpec, OperatorName } from '../contracts/job-spec.ts';
-import { defaultOutputKey, uriOf } from '../contracts/keys.ts';
+import { defaultOutputKey, parseUri, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import { policyNames } from '../contracts/policy-names.ts';
 import { jobGraph } from '../core/model/job-graph.ts';
@@ -10,7 +10,9 @@ import { checkOperatorInputs } from '../core/model/operator-inputs.ts';
 import { noZonalTier } from '../core/model/plan-stages.ts';
 import { checkTaskCounts } from '../core/model/task-counts.ts';
 import { policySets } from '../core/policy/policy-sets.ts';
+import type { JobGrant } from '../ports/job-access.ts';
 import { checkInputsApart, checkOutput, type ClaimingJob } from './claim-output.ts';
+import { grantOf, readUris } from './job-grant.ts';
 
 /** What a deployment has to say of specs, besides what they say themselves. */
 export interface SpecTerms {
@@ -23,12 +25,16 @@ export interface SpecTerms {
   readonly hasZonal?: boolean;
   /** Throws `InvalidInputError` where an operator's options are wrong. */
   readonly checkOperator: (operator: OperatorName, options: Readonly<Record<string, unknown>>) => void;
+  /**
+   * Throws `InvalidInputError` where no session of a job could name what it asks for; absent: sessions can name anything.
+   */
+  readonly checkGrant?: (grant: JobGrant) => void;
 }
 
 /** Checks everything of a spec that can be checked without reading its inputs. Throws `InvalidInputError`. */
 export function checkSpec(
   spec: JobSpec,
-  { checkOperator, givesCredentials, hasFargate, hasZonal }: Omit<SpecTerms, 'dataBucket'>,
+  { checkOperator, givesCredentials, hasFargate, hasZonal }: Omit<SpecTerms, 'dataBucket' | 'checkGrant'>,
 ): void {
   const graph = jobGraph(spec);
   if (spec.storage === 'zonal' && hasZonal !== true) throw noZonalTier();
@@ -89,13 +95,58 @@ export const outputOf = ({ output }: JobSpec, jobId: JobId, dataBucket: string):
   output ?? uriOf({ bucket: dataBucket, key: defaultOutputKey(jobId) });
 
 /**
- * Checks where a job reads and writes: apart from itself and from what is the system's own. Throws `InvalidInputError`
- * with the field from the spec's root.
+ * Checks where a job reads and writes: apart from itself and from what is the system's own, and no more places than its
+ * session can name. Throws `InvalidInputError` with the field from the spec's root.
  */
 export function checkPlaces(
   job: ClaimingJob & { readonly spec: JobSpec },
-  { dataBucket }: Pick<SpecTerms, 'dataBucket'>,
+  { dataBucket, checkGrant }: Pick<SpecTerms, 'dataBucket' | 'checkGrant'>,
 ): void {
   checkOutput(job, dataBucket);
   checkInputsApart(job);
+  if (checkGrant !== undefined) checkRoom(job, checkGrant);
+}
+
+/** Throws what `checkGrant` throws of a job, with the place that the job could do without. */
+function checkRoom(
+  job: ClaimingJob & { readonly spec: JobSpec },
+  checkGrant: NonNullable<SpecTerms['checkGrant']>,
+): void {
+  const grant = grantOf(job);
+  try {
+    checkGrant(grant);
+  } catch (cause) {
+    if (!(cause instanceof InvalidInputError)) throw cause;
+    const { field, must } = firstTooMany(job.spec, (sourceBuckets) => {
+      try {
+        checkGrant({ ...grant, sourceBuckets });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    throw new InvalidInputError(
+      `${field} must ${must}: ${cause.message}`,
+      { ...cause.details, field },
+      { cause },
+    );
+  }
+}
+
+/**
+ * The first address in a bucket that is one too many for a session; the output where that leaves no room for any. Ends after
+ * as many buckets as a session has room for, which are some dozens.
+ */
+function firstTooMany(
+  spec: JobSpec,
+  fits: (buckets: readonly string[]) => boolean,
+): { readonly field: string; readonly must: string } {
+  const named = new Set<string>();
+  for (const { field, uri } of readUris(spec)) {
+    named.add(parseUri(uri)?.bucket ?? '');
+    if (fits([...named])) continue;
+    if (named.size === 1) break;
+    return { field, must: `be in one of the ${named.size - 1} buckets that are named before it` };
+  }
+  return { field: 'output', must: 'be shorter' };
 }

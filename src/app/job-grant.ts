@@ -1,20 +1,30 @@
 import { invariant } from '../contracts/errors.ts';
-import { isSource } from '../contracts/job-spec.ts';
+import { isSource, type JobSpec } from '../contracts/job-spec.ts';
 import { parseUri } from '../contracts/keys.ts';
 import { taskFilesOf } from '../contracts/task-files.ts';
 import type { JobRecord } from '../contracts/records.ts';
 import type { JobGrant } from '../ports/job-access.ts';
 
+/** The addresses that the attempts of a job read, each with the path of its field. Throws `InvalidInputError` as `taskFilesOf`. */
+export const readUris = ({ stages }: JobSpec): readonly { readonly field: string; readonly uri: string }[] =>
+  stages.flatMap(({ inputs, code, operator, options }, index) => {
+    const at = (place: string, uri: string) => ({ field: `stages[${index}].${place}`, uri });
+    return [
+      ...inputs.flatMap((input, number) =>
+        isSource(input) ? input.s3.map((uri, place) => at(`inputs[${number}].s3[${place}]`, uri)) : [],
+      ),
+      ...(code === undefined ? [] : [at('code.s3', code.s3)]),
+      ...(operator === 'exec'
+        ? taskFilesOf(options).map(({ s3 }, place) => at(`options.files[${place}].s3`, s3))
+        : []),
+    ];
+  });
+
 /** What the attempts of a job need rights for, by its spec. */
 export function grantOf(job: Pick<JobRecord, 'jobId' | 'spec' | 'output'>): JobGrant {
   const output = parseUri(job.output);
   invariant(output !== undefined, 'a running job has no output', { jobId: job.jobId });
-  const uris = job.spec.stages.flatMap(({ inputs, code, operator, options }) => [
-    ...inputs.flatMap((input) => (isSource(input) ? input.s3 : [])),
-    ...(code === undefined ? [] : [code.s3]),
-    ...(operator === 'exec' ? taskFilesOf(options).map(({ s3 }) => s3) : []),
-  ]);
-  const buckets = uris.flatMap((uri) => parseUri(uri)?.bucket ?? []);
+  const buckets = readUris(job.spec).flatMap(({ uri }) => parseUri(uri)?.bucket ?? []);
   const zonal = job.spec.storage === 'zonal' ? { isZonal: true } : {};
   return { jobId: job.jobId, output, sourceBuckets: [...new Set(buckets)].toSorted(), ...zonal };
 }

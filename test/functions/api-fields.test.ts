@@ -1,6 +1,8 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { answer } from '../../functions/api/routes.ts';
+import { sessionPolicy } from '../../src/adapters/aws/session-policy.ts';
 import { operators } from '../../src/operators/registry.ts';
+import type { JobGrant } from '../../src/ports/job-access.ts';
 import { ScriptedSystem } from '../support/scripted-job.ts';
 
 const source = { s3: ['s3://data/in/'] };
@@ -19,6 +21,9 @@ async function post(
   const system = Object.assign(new ScriptedSystem(), {
     checkOperator: (name: keyof typeof operators, options: object) => {
       operators[name].check(options as Readonly<Record<string, unknown>>);
+    },
+    checkGrant: (grant: JobGrant) => {
+      sessionPolicy(grant, { dataBucket: 'data', partition: 'aws' });
     },
   });
   const request = { httpMethod: 'POST', resource, pathParameters: null, queryStringParameters: null };
@@ -101,3 +106,33 @@ it.each([
   expect(answered).toMatchObject({ status: 400, body: { error: 'InvalidInput', field } });
   expect(holderAt(body, field)).toBeTypeOf('object');
 });
+
+describe.each(['/jobs', '/plans'] as const)(
+  'POST %s of a job that its session has no room for',
+  (resource) => {
+    const buckets = Array.from({ length: 60 }, (_, index) => `s3://${'b'.repeat(50)}-${index}/in/`);
+    const reading = (count: number, more = {}) => ({
+      spec: { ...withMap({ inputs: [{ s3: buckets.slice(0, count) }] }).spec, ...more },
+    });
+
+    it('names the first bucket that is one too many, without which it is taken', async () => {
+      const { status, body } = await post(resource, reading(60));
+      expect([status, body['error']]).toEqual([400, 'InvalidInput']);
+      const place = Number(/^spec\.stages\[0\]\.inputs\[0\]\.s3\[(\d+)\]$/.exec(String(body['field']))?.[1]);
+      expect(body['message']).toContain(`s3[${place}] must be in one of the ${place} buckets that are named`);
+      expect((await post(resource, reading(place + 1))).status).toBe(400);
+      expect((await post(resource, reading(place))).status).toBeLessThan(300);
+    });
+
+    it('names the output that is too long even alone', async () => {
+      const output = `s3://results/${'*'.repeat(600)}/`;
+      expect(await post(resource, reading(1, { output }))).toMatchObject({
+        status: 400,
+        body: {
+          field: 'spec.output',
+          message: expect.stringMatching(/^output must be shorter: .* of at most 2048$/) as string,
+        },
+      });
+    });
+  },
+);

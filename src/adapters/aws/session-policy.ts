@@ -46,6 +46,9 @@ export function sessionPolicy(
   );
 }
 
+/** The partition of AWS, such as `aws-cn`, that a resource with this ARN is in. */
+export const partitionOf = (arn: string): string => arn.split(':')[1] ?? 'aws';
+
 /** A key as a pattern that matches it alone: policies read `*`, `?` and `$` in ARNs as more than themselves. */
 const literal = (key: string): string => key.replaceAll(/[*?$]/g, (char) => `\${${char}}`);
 

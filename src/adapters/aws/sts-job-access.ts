@@ -15,7 +15,7 @@ import { accessKey, type AccessSession, encodeSession, sessionKey } from './acce
 import type { DynamoTable } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import { faultOf, isPassing } from './faults.ts';
-import { sessionPolicy } from './session-policy.ts';
+import { partitionOf, sessionPolicy } from './session-policy.ts';
 import { timeField } from './item-fields.ts';
 
 /** What is asked of STS for a job. */
@@ -142,13 +142,12 @@ export class StsJobAccess implements JobAccess {
 
   private requestFor(grant: JobGrant): RoleRequest {
     const { roleArn, dataBucket } = this.parts;
-    const partition = roleArn.split(':')[1] ?? 'aws';
     return {
       RoleArn: roleArn,
       RoleSessionName: grant.jobId.slice(0, SESSION_NAME_CHARS),
       DurationSeconds: SESSION_SECONDS,
       Tags: [{ Key: SessionTag.job, Value: grant.jobId }],
-      Policy: sessionPolicy(grant, { dataBucket, partition }),
+      Policy: sessionPolicy(grant, { dataBucket, partition: partitionOf(roleArn) }),
     };
   }
 }
