@@ -44,6 +44,10 @@ function newJob(
 
 const tokenRounds = 3;
 
+/** What a client token is kept by: a name of job has tokens of its own. */
+const tokenDigest = ({ ids }: Pick<SubmitDeps, 'ids'>, { name }: JobSpec, clientToken: string): string =>
+  ids.digest(`${name}/${clientToken}`);
+
 /** Whether the time is up for which the record of a job is kept: it may still be seen, but counts as gone. */
 const isForgotten = (job: JobRecord, now: EpochMs): boolean =>
   later(job.createdAt, durationMs(limits.recordsKeptMs)) <= now;
@@ -59,7 +63,7 @@ async function jobOfToken(
   clientToken: string,
   now: EpochMs,
 ): Promise<JobId> {
-  const token = deps.ids.digest(`${spec.name}/${clientToken}`);
+  const token = tokenDigest(deps, spec, clientToken);
   let forgotten: JobId | undefined;
   for (let round = 0; round < tokenRounds; round++) {
     const fresh = freshJobId(deps.ids, spec);
@@ -81,6 +85,19 @@ async function standsFor(deps: SubmitDeps, jobId: JobId, now: EpochMs): Promise<
   // A record comes before its execution, so it is gone, unless both have come since the first look.
   const since = await deps.jobs.load(jobId);
   return since !== undefined && !isForgotten(since, now);
+}
+
+/** The job that was made of this very spec under this token, and is not forgotten yet. */
+async function earlierJob(
+  deps: SubmitDeps,
+  spec: JobSpec,
+  clientToken: string,
+  { specDigest, now }: { readonly specDigest: string; readonly now: EpochMs },
+): Promise<JobId | undefined> {
+  const jobId = await deps.jobs.jobOfToken(tokenDigest(deps, spec, clientToken));
+  const job = jobId === undefined ? undefined : await deps.jobs.load(jobId);
+  if (job === undefined || job.specDigest !== specDigest || isForgotten(job, now)) return undefined;
+  return job.jobId;
 }
 
 const freshJobId = (ids: IdSource, { name }: JobSpec): JobId =>
@@ -139,9 +156,18 @@ export async function submitJob(
 ): Promise<{ jobId: JobId; started: boolean }> {
   refuseProtoKeys(request);
   const { spec, clientToken } = parseInput(submitRequestSchema, request);
-  checkRequestedSpec(spec, deps);
   const specDigest = deps.ids.digest(JSON.stringify(spec));
   const now = deps.clock.now();
+  try {
+    checkRequestedSpec(spec, deps);
+  } catch (cause) {
+    // Whoever repeats a submission asks for the job that was accepted, whatever has been refused since.
+    const earlier =
+      clientToken === undefined ? undefined : await earlierJob(deps, spec, clientToken, { specDigest, now });
+    if (earlier === undefined) throw cause;
+    await deps.coordinator.start(earlier);
+    return { jobId: earlier, started: false };
+  }
   const jobId =
     clientToken === undefined ? freshJobId(deps.ids, spec) : await jobOfToken(deps, spec, clientToken, now);
   const counted = deps.requests?.take(submissionOwner);

@@ -82,6 +82,8 @@ export interface JobStore {
    * are kept, or only for the job `claim.forgotten`; else the job of whoever has. Of racing claims one holds for all.
    */
   claimToken(token: string, claim: TokenClaim): Promise<JobId>;
+  /** The job that a client token was claimed for last, which may be gone; undefined where it was for none. */
+  jobOfToken(token: string): Promise<JobId | undefined>;
   /** Newest first; at most `limit` (1 to 100). May lag a little. Throws `InvalidInputError` on a strange cursor. */
   list(page: { limit: number; cursor?: string }): Promise<JobPage>;
   /**

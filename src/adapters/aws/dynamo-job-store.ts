@@ -41,6 +41,10 @@ const REMEMBERED = 100;
 const asideId = ({ pk, sk }: { readonly pk?: unknown; readonly sk?: unknown }): string =>
   `${String(pk)}/${String(sk)}`;
 const tokenSchema = z.object({ jobId: z.string() });
+const tokenKey = (token: string): ItemKey => ({ pk: `TOKEN#${token}`, sk: 'META' });
+/** The job of a claim on a token; undefined where there is none, or nobody can read it. */
+const jobOfClaim = (item: Item | undefined): JobId | undefined =>
+  parseJobId(tokenSchema.safeParse(item).data?.jobId ?? '');
 const keySchema = z.object({ pk: z.string(), sk: z.string() });
 
 /**
@@ -76,18 +80,22 @@ export class DynamoJobStore implements JobStore {
 
   /** A claim that the SDK repeats after a lost answer finds its own job there. */
   async claimToken(token: string, claim: TokenClaim): Promise<JobId> {
-    const key: ItemKey = { pk: `TOKEN#${token}`, sk: 'META' };
+    const key = tokenKey(token);
     // A second try only where the record is garbage, which stands for no job that anybody could find.
     for (let tries = 0, garbage: Item | undefined; tries < 2; tries++) {
       if ((await this.table.update(key, tokenChange(claim, garbage))) !== 'refused') return claim.jobId;
       const item = await this.table.get(key);
-      const held = parseJobId(tokenSchema.safeParse(item).data?.jobId ?? '');
+      const held = jobOfClaim(item);
       if (held !== undefined) return held;
       if (item === undefined) break;
       this.report({ key: `${key.pk}/${key.sk}`, why: 'jobId is no job id' });
       garbage = item;
     }
     throw new StoreUnavailableError('a claim vanished while it was read', { token });
+  }
+
+  async jobOfToken(token: string): Promise<JobId | undefined> {
+    return jobOfClaim(await this.table.get(tokenKey(token)));
   }
 
   async load(jobId: JobId): Promise<JobRecord | undefined> {

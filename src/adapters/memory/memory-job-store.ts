@@ -36,6 +36,10 @@ export class MemoryJobStore implements JobStore {
     return Promise.resolve(jobId);
   }
 
+  jobOfToken(token: string): Promise<JobId | undefined> {
+    return Promise.resolve(this.tokens.get(token)?.jobId);
+  }
+
   load(jobId: JobId): Promise<JobRecord | undefined> {
     return Promise.resolve(this.jobs.get(jobId));
   }

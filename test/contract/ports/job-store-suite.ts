@@ -162,10 +162,13 @@ export function describeJobStore(name: string, make: () => JobStore | Promise<Jo
       const token = freshJobId();
       const [first, second, third] = [freshJobId(), freshJobId(), freshJobId()];
       const monthS = 30 * 24 * 3_600;
+      expect(await store.jobOfToken(token)).toBeUndefined();
       expect(await store.claimToken(token, { jobId: first, now: at(0) })).toBe(first);
+      expect(await store.jobOfToken(token)).toBe(first);
       expect(await store.claimToken(token, { jobId: second, now: at(monthS - 1) })).toBe(first);
       expect(await store.claimToken(token, { jobId: second, now: at(1), forgotten: third })).toBe(first);
       expect(await store.claimToken(token, { jobId: second, now: at(2), forgotten: first })).toBe(second);
+      expect(await store.jobOfToken(token)).toBe(second);
       expect(await store.claimToken(token, { jobId: third, now: at(3), forgotten: first })).toBe(second);
       expect(await store.claimToken(token, { jobId: third, now: at(monthS + 2) })).toBe(third);
       expect(await store.claimToken(freshJobId(), { jobId: first, now: at(0) })).toBe(first);

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { submitJob } from '../../../src/app/submit-job.ts';
+import { InvalidInputError } from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { JobRecord } from '../../../src/contracts/records.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
@@ -113,6 +114,50 @@ describe('a client token', () => {
       for (const { jobId } of answers.slice(0, 1)) await end(jobId);
       await system.clock.advance(30 * dayMs);
     }
+  });
+
+  describe('of a job whose spec a later version refuses', () => {
+    /** A later version of the service, over the same records. */
+    const later = (): ScriptedSystem =>
+      Object.assign(Object.create(system) as ScriptedSystem, {
+        checkOperator: () => {
+          throw new InvalidInputError('options.words must be left out', { field: 'options.words' });
+        },
+      });
+    const refusal = /stages\[0\] \(map\): options\.words must be left out/;
+
+    it('stands for that job, also once it has ended, until its record is gone', async () => {
+      const { jobId } = await submitJob(system, request);
+      expect(await submitJob(later(), request)).toEqual({ jobId, started: false });
+      await end(jobId);
+      expect(await submitJob(later(), request)).toEqual({ jobId, started: false });
+      await system.clock.advance(30 * dayMs);
+      await expect(submitJob(later(), request)).rejects.toThrow(refusal);
+      expect(await recorded()).toHaveLength(1);
+    });
+
+    it('starts that job where the first submission died before it had', async () => {
+      await expect(submitJob(withCalls('coordinator', { start: dying }), request)).rejects.toThrow('died');
+      const { jobId } = await submitJob(later(), request);
+      expect(await system.coordinator.status(jobId)).toBe('running');
+    });
+
+    it('is refused with another spec, without a token, and where no job came of it', async () => {
+      await submitJob(system, request);
+      const other = { ...spec, budget: 1 };
+      await expect(submitJob(later(), { ...request, spec: other })).rejects.toThrow(refusal);
+      await expect(submitJob(later(), { spec })).rejects.toThrow(refusal);
+      const dead = { ...request, clientToken: 'dead' };
+      await expect(submitJob(withCalls('jobs', { create: dying }), dead)).rejects.toThrow('died');
+      await expect(submitJob(later(), dead)).rejects.toThrow(refusal);
+      expect(await recorded()).toHaveLength(1);
+    });
+
+    it('claims no token for what it refuses', async () => {
+      const claimToken = () => Promise.reject(new Error('claimed'));
+      const seen = Object.assign(later(), { jobs: withCalls('jobs', { claimToken }).jobs });
+      await expect(submitJob(seen, request)).rejects.toThrow(refusal);
+    });
   });
 
   it('belongs to one name of job: the same text under another name is another token', async () => {
