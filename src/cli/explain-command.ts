@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import * as z from 'zod';
 import { OutriderError } from '../contracts/errors.ts';
 import { explanationSchema } from '../contracts/explanation.ts';
-import { type JobId, parseJobId } from '../contracts/ids.ts';
+import type { JobId } from '../contracts/ids.ts';
 import { OutputName } from '../contracts/settings.ts';
 import type { LogLine } from '../ports/log-reader.ts';
 import { readDecisions } from '../report/explain/decision-events.ts';
@@ -13,6 +13,7 @@ import { readLogLine } from '../report/log-lines.ts';
 import { checkTask } from './check-task.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { badInput } from './failures.ts';
+import { givenJob } from './given-job.ts';
 import { cutText, findJobSource, type JobSource } from './job-source.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
@@ -50,8 +51,7 @@ export function addExplainCommand(program: Command, console: Console): void {
     .action(async (jobText: string, aboutText: string | undefined, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
       const about = aboutText === undefined ? undefined : parseAbout(aboutText);
-      const jobId = parseJobId(jobText);
-      if (jobId === undefined) throw badInput(`no such job: ${oneLine(jobText)}; "outrider list" names them`);
+      const jobId = givenJob(jobText);
       const source = await findJobSource(jobId, options, console);
       const job = await source.job();
       if (aboutText !== undefined && !checkTask(aboutText, job))

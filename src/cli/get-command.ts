@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
 import * as z from 'zod';
+import type { JobId } from '../contracts/ids.ts';
 import { oneLine, plural } from '../report/format.ts';
 import { makeApiClient } from './api-client.ts';
 import { findTarget } from './connection.ts';
 import { writeJson, type Console } from './console.ts';
 import { badInput } from './failures.ts';
+import { givenJob } from './given-job.ts';
 import { withInterrupts } from './interrupts.ts';
 import { checkOutputDir, downloadOutput } from './output-dir.ts';
 import { objectsOf } from './target-objects.ts';
@@ -31,14 +33,15 @@ export function addGetCommand(program: Command, console: Console): void {
     .option('--force', 'replace an earlier output in the directory')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
     .addHelpText('after', examples)
-    .action(async (jobId: string, directory: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, directory: string, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
+      const jobId = givenJob(jobText);
       await withInterrupts((signal) => getOutput({ jobId, directory }, options, console, signal));
     });
 }
 
 async function getOutput(
-  { jobId, directory }: { readonly jobId: string; readonly directory: string },
+  { jobId, directory }: { readonly jobId: JobId; readonly directory: string },
   options: Options,
   console: Console,
   signal: AbortSignal,

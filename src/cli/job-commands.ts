@@ -11,6 +11,7 @@ import { findTarget } from './connection.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { ExitCode } from './failures.ts';
 import { findJobs } from './find-jobs.ts';
+import { givenJob } from './given-job.ts';
 import { withInterrupts } from './interrupts.ts';
 import { findJobSource, placeOfOutput, type JobSource } from './job-source.ts';
 import { mostJobs } from './list-jobs.ts';
@@ -38,7 +39,8 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
 
   add('status', 'show a job: its stages, attempts, cost', 'status wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
-    .action(async (jobId: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, _options: unknown, self: Command) => {
+      const jobId = givenJob(jobText);
       const options = optionsSchema.parse(self.opts());
       const source = await findJobSource(jobId, options, console);
       writeJob(await source.job(), options, console, source);
@@ -47,7 +49,8 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
   add('attempts', 'show where the time of a job went, attempt by attempt', 'attempts wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
     .option('--task <stage/index>', 'only the attempts of one task, or of one stage')
-    .action(async (jobId: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, _options: unknown, self: Command) => {
+      const jobId = givenJob(jobText);
       const options = optionsSchema.parse(self.opts());
       const source = await findJobSource(jobId, options, console);
       const found = attemptsOf(await source.attempts(), options.task, jobId);
@@ -62,7 +65,8 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
   add('watch', 'follow a job until it has ended; exit code 1 if it failed', 'watch wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
     .option('-q, --quiet', 'show no progress')
-    .action(async (jobId: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, _options: unknown, self: Command) => {
+      const jobId = givenJob(jobText);
       const { options, client } = await open(self, console);
       const job = await withInterrupts((signal) =>
         watchJob(client, jobId, console, { quiet: options.quiet, signal }),
@@ -89,7 +93,8 @@ export function addJobCommands(program: Command, console: Console, done: (exitCo
 function addChanges(add: Add, console: Console, done: (exitCode: number) => void): void {
   add('cancel', 'end a job; its output is not published', 'cancel wordcount-0123456789ab')
     .argument('<job>', 'id of the job')
-    .action(async (jobId: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, _options: unknown, self: Command) => {
+      const jobId = givenJob(jobText);
       const { options, client } = await open(self, console);
       const job = await client.cancel(jobId);
       if (options.json) writeJson(console, job);
@@ -104,7 +109,8 @@ function addChanges(add: Add, console: Console, done: (exitCode: number) => void
   )
     .argument('<job>', 'id of the job')
     .argument('<time>', 'from now, such as 90s, 10m or 2h; an instant such as 2027-01-31T18:00:00Z; or none')
-    .action(async (jobId: string, time: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, time: string, _options: unknown, self: Command) => {
+      const jobId = givenJob(jobText);
       const deadline = checkDeadlineChange(time);
       const { options, client } = await open(self, console);
       const job = await client.setDeadline(jobId, deadline);

@@ -4,14 +4,13 @@ import { join, resolve } from 'node:path';
 import { CloudWatchLogReader } from '../adapters/aws/cloudwatch-log-reader.ts';
 import type { AllocationsResponse, AttemptsResponse, JournalResponse } from '../contracts/api.ts';
 import { InvalidInputError } from '../contracts/errors.ts';
-import { parseJobId, type JobId } from '../contracts/ids.ts';
+import type { JobId } from '../contracts/ids.ts';
 import { successName } from '../contracts/keys.ts';
 import { decodePartList } from '../contracts/part-list.ts';
 import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
-import { oneLine } from '../report/format.ts';
 import { outputOf } from '../report/job-table.ts';
 import { makeApiClient } from './api-client.ts';
 import { defaultStateDir, findTarget, NoServiceError, StackEndedError, type Target } from './connection.ts';
@@ -62,7 +61,7 @@ const afterEndMs = 30 * 60_000;
  * @throws what finding the service or asking it throws, where nothing is kept of the job.
  */
 export async function findJobSource(
-  jobText: string,
+  jobId: JobId,
   options: { readonly endpoint?: string | undefined; readonly stateDir?: string | undefined },
   console: Console,
   signal?: AbortSignal,
@@ -71,15 +70,15 @@ export async function findJobSource(
   try {
     const target = await findTarget(options, console);
     const client = makeApiClient(target.api);
-    const { createdAt, endedAt } = await client.job(jobText, signal);
+    const { createdAt, endedAt } = await client.job(jobId, signal);
     return {
       since: epochMs(createdAt - lateMs),
       ...(endedAt === undefined ? {} : { until: epochMs(endedAt + afterEndMs) }),
       isLogAlone: false,
-      job: (each) => client.job(jobText, each),
-      attempts: (each) => client.attempts(jobText, each),
-      allocations: () => client.allocations(jobText),
-      journal: (cursor) => client.journal(jobText, cursor),
+      job: (each) => client.job(jobId, each),
+      attempts: (each) => client.attempts(jobId, each),
+      allocations: () => client.allocations(jobId),
+      journal: (cursor) => client.journal(jobId, cursor),
       logs: (logGroup) => readerOf(target, logGroup),
     };
   } catch (error) {
@@ -87,23 +86,17 @@ export async function findJobSource(
     const kept =
       signal?.aborted === true
         ? undefined
-        : await keptSource(stateDir, jobText, console).catch((unread: unknown) => {
+        : await keptSource(stateDir, jobId, console).catch((unread: unknown) => {
             if (isDown) throw unread;
             return undefined; // A service that is up has told more.
           });
     if (kept !== undefined) return kept;
     if (!(error instanceof NoServiceError)) throw error;
-    throw badInput(`${error.message}; nor is anything kept there of a job ${oneLine(jobText)}`, error);
+    throw badInput(`${error.message}; nor is anything kept there of a job ${jobId}`, error);
   }
 }
 
-async function keptSource(
-  stateDir: string,
-  jobText: string,
-  console: Console,
-): Promise<JobSource | undefined> {
-  const jobId = parseJobId(jobText);
-  if (jobId === undefined) return undefined;
+async function keptSource(stateDir: string, jobId: JobId, console: Console): Promise<JobSource | undefined> {
   const run = await readRun(stateDir, jobId);
   if (run === undefined) return sourceOfEnded(stateDir, jobId, console);
   const { outputDir, ...rest } = run;

@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
-import { parseJobId, type JobId } from '../contracts/ids.ts';
+import type { JobId } from '../contracts/ids.ts';
 import { finalJobStates } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { epochMs, type EpochMs } from '../contracts/units.ts';
 import type { LogLine, LogReader } from '../ports/log-reader.ts';
-import { formatCount, oneLine } from '../report/format.ts';
+import { formatCount } from '../report/format.ts';
 import {
   isAbout,
   isAtLeast,
@@ -20,6 +20,7 @@ import { attemptsOf } from './attempts-of.ts';
 import { checkTask } from './check-task.ts';
 import { writeJson, type Console } from './console.ts';
 import { badInput, ServiceUnavailableError } from './failures.ts';
+import { givenJob } from './given-job.ts';
 import { withInterrupts } from './interrupts.ts';
 import { cutText, findJobSource, type JobSource } from './job-source.ts';
 import { parseWhole } from './quantities.ts';
@@ -94,8 +95,7 @@ async function showLogs(
   signal: AbortSignal,
 ): Promise<void> {
   const limit = parseWhole('--limit', options.limit, 1, mostLines);
-  const jobId = parseJobId(jobText);
-  if (jobId === undefined) throw badInput(`no such job: ${oneLine(jobText)}; "outrider list" names them`);
+  const jobId = givenJob(jobText);
   // Logs alone cannot tell a silent job from none.
   const source = await findJobSource(jobId, options, console, signal);
   const reader = source.logs(options.logGroup);

@@ -5,12 +5,12 @@ import type { ReplayedTick } from '../core/replay/replay-journal.ts';
 import { type SimulatedOutcome, simulateRecorded, traceOfRecorded } from '../experiments/recorded-job.ts';
 import { taskCount } from '../traces/trace-job.ts';
 import { UnreadableRecordError } from '../contracts/errors.ts';
-import { type JobId, parseJobId } from '../contracts/ids.ts';
+import type { JobId } from '../contracts/ids.ts';
 import { finalJobStates } from '../contracts/records.ts';
-import { oneLine } from '../report/format.ts';
 import { renderOtherPolicy, renderReplay } from '../report/replay-report.ts';
 import { type Console, writeJson, writeLines } from './console.ts';
-import { badInput, ExitCode } from './failures.ts';
+import { ExitCode } from './failures.ts';
+import { givenJob } from './given-job.ts';
 import { findJobSource, type JobSource } from './job-source.ts';
 
 interface ReplayOptions {
@@ -30,8 +30,7 @@ const mostTasks = 20_000;
  * `UnreadableRecordError` that names the job where it has no journal, or a spoilt one, or one of another version.
  */
 export async function runReplay(jobText: string, options: ReplayOptions, console: Console): Promise<number> {
-  const jobId = parseJobId(jobText);
-  if (jobId === undefined) throw badInput(`no such job: ${oneLine(jobText)}; "outrider list" names them`);
+  const jobId = givenJob(jobText);
   const source = await findJobSource(jobId, options, console);
   const first = await source.journal();
   if (first.pieces.length === 0 && first.cursor === undefined) throw await nothingKept(jobId, source);

@@ -9,6 +9,7 @@ import { timelinePlot } from '../report/timeline.ts';
 import { epochMs } from '../contracts/units.ts';
 import { writeJson, writeLines, type Console } from './console.ts';
 import { badInput, systemReason } from './failures.ts';
+import { givenJob } from './given-job.ts';
 import { findJobSource, placeOfOutput } from './job-source.ts';
 import { addTargetOptions, targetOptions } from './target-options.ts';
 
@@ -34,9 +35,9 @@ export function addReportCommand(program: Command, console: Console): void {
     .option('--plot <file.svg>', 'draw its slots over time: attempts that ran, what it asked for, the oracle')
     .option('--json', 'print one JSON document, and nothing else, on standard output')
     .addHelpText('after', examples)
-    .action(async (jobId: string, _options: unknown, self: Command) => {
+    .action(async (jobText: string, _options: unknown, self: Command) => {
       const options = optionsSchema.parse(self.opts());
-      const source = await findJobSource(jobId, options, console);
+      const source = await findJobSource(givenJob(jobText), options, console);
       const [job, { attempts }, { allocations }] = await Promise.all([
         source.job(),
         source.attempts(),

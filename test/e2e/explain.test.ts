@@ -115,7 +115,7 @@ describe('outrider explain', () => {
     const refused = async (...args: readonly string[]) => place.run('explain', ...args);
     expect(await refused('nothing')).toMatchObject({
       exitCode: 2,
-      err: 'outrider: no such job: nothing; "outrider list" names them\n',
+      err: 'outrider: "nothing" is no id of a job, such as wordcount-0123456789ab: "outrider list" names them\n',
     });
     expect(await refused(report.jobId, 'slw')).toMatchObject({
       exitCode: 2,

@@ -34,7 +34,7 @@ describe('outrider', () => {
     [['status'], "outrider: missing required argument 'job'\n"],
     [['run', 'wordcount', '-o', 'x'], 'outrider: wordcount needs --input: files, directories or patterns\n'],
     [
-      ['status', 'x', '--endpoint', 'ftp://x'],
+      ['status', 'sort-0123456789ab', '--endpoint', 'ftp://x'],
       'outrider: endpoint "ftp://x" must be an http:// or https:// address\n',
     ],
     [['local', '--port', '99999'], 'outrider: --port "99999" must be a whole number from 1 to 65535\n'],
@@ -63,7 +63,7 @@ describe('outrider', () => {
     [['local', '--state-dir='], 'outrider: --state-dir is empty: give it a value, or leave it out\n'],
     [['list', '--endpoint', ''], 'outrider: --endpoint is empty: give it a value, or leave it out\n'],
     [
-      ['deadline', 'x', 'soon'],
+      ['deadline', 'sort-0123456789ab', 'soon'],
       'outrider: <time> "soon" must be a length of time from 1s to 7d, such as "90s", "10m" or "2h", an instant such as "2027-01-31T18:00:00Z", or "none"\n',
     ],
     [
