@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { handedFilesSetting } from '../contracts/handed-files.ts';
 import { OutputName, ParameterName, Setting, zonalZoneParameters } from '../contracts/settings.ts';
 import { startApiServer } from './api/server.ts';
+import { whyNoRoom } from './full-disk.ts';
 import type { FaultHook } from './http/fault-hook.ts';
 import { type Credentials, ownerOf, PrincipalRegistry } from './http/principals.ts';
 import { hooksOf } from './inject/hooks.ts';
@@ -222,7 +223,7 @@ async function startServers(
 
   const api = apiOf(deployment);
   const port = options.ports?.api ?? kept.api ?? 0;
-  const front = await startApiServer({ ...settings, ...api, port, invoke: services.invoke });
+  const front = await startApiServer({ ...settings, ...api, port, ...behindFront(services, stateDir) });
   onOpen(front);
   // Once more, to be closed first: what is slowed would be slow to end, too.
   if (injector !== undefined) onOpen(injector);
@@ -239,6 +240,12 @@ async function startServers(
     stop: stopOnce(closers),
   };
 }
+
+/** What the front of the API asks. */
+const behindFront = ({ invoke }: Services, stateDir: string) => ({
+  invoke,
+  whyNot: () => whyNoRoom(stateDir),
+});
 
 const ofTorn = (path: string): string =>
   `a stored object was not whole, and is lost; what there is of it was moved to ${path}`;

@@ -87,6 +87,25 @@ async function echoed(response: Response): Promise<{ functionName: string; event
   return (await response.json()) as { functionName: string; event: APIGatewayProxyEvent };
 }
 
+it('begins no job where it is told why not, and answers all else', async () => {
+  const calls: string[] = [];
+  const endpoint = await serve(
+    (functionName, event) => {
+      calls.push(functionName);
+      return echo(functionName, event);
+    },
+    { whyNot: () => Promise.resolve('the disk is full') },
+  );
+  const refused = await signed(`${endpoint}/jobs`, { method: 'POST', body: '{"name":"a"}' });
+  expect([refused.status, await refused.json()]).toEqual([
+    507,
+    { error: 'StoreRefused', message: 'the disk is full' },
+  ]);
+  expect((await signed(`${endpoint}/jobs/1/cancel`, { method: 'POST' })).status).toBe(200);
+  expect((await signed(`${endpoint}/jobs`)).status).toBe(200);
+  expect(calls).toEqual(['cancel', 'list']);
+});
+
 describe('a proxy event', () => {
   it('tells the request as a REST API does', async () => {
     const endpoint = await serve();

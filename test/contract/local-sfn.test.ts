@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -75,6 +76,22 @@ describe('StartExecution', () => {
     const { server } = await stack(oneTask(), () => Promise.resolve(1));
     const stranger = clientFor(server.endpoint, { accessKeyId: 'local', secretAccessKey: 'wrong' });
     await expect(start(stranger)).rejects.toMatchObject({ name: 'InvalidSignatureException' });
+  });
+
+  it.skipIf(!existsSync('/dev/full'))('says in words that the disk is full, and begins nothing', async () => {
+    const runDir = await mkdtemp(join(tmpdir(), 'outrider-full-'));
+    cleanUpLater(() => rm(runDir, { recursive: true }));
+    const { client } = await stack(oneTask(), () => Promise.resolve(1), { runDir });
+    await symlink('/dev/full', join(runDir, 'machine.full.jsonl'));
+    await expect(start(client, {}, 'full')).rejects.toMatchObject({
+      name: 'StorageFull',
+      message: expect.stringMatching(
+        /^the disk is full where the stack keeps its data: make room there/,
+      ) as string,
+      $metadata: { httpStatusCode: 400, attempts: 1 },
+    });
+    const { executions } = await client.send(new ListExecutionsCommand({ stateMachineArn: ARN }));
+    expect(executions).toEqual([]);
   });
 
   it('can be made to fail', async () => {

@@ -4,12 +4,12 @@ import {
   StartExecutionCommand,
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
-import { type AccessDeniedError, StoreUnavailableError } from '../../contracts/errors.ts';
+import { type AccessDeniedError, StoreRefusedError, StoreUnavailableError } from '../../contracts/errors.ts';
 import type { JobId } from '../../contracts/ids.ts';
 import { endingOf } from '../../contracts/payloads.ts';
 import type { Coordinator, ExecutionState } from '../../ports/coordinator.ts';
 import { denialOf } from './denials.ts';
-import { faultOf } from './faults.ts';
+import { faultOf, refusalOf } from './faults.ts';
 
 const LONGEST_CAUSE_CHARS = 1_000;
 
@@ -102,14 +102,19 @@ const actionOf = new Map([
   ['describe', 'states:DescribeExecution'],
 ]);
 
-const unavailable = (
+function unavailable(
   operation: string,
   jobId: JobId,
   cause: unknown,
-): AccessDeniedError | StoreUnavailableError =>
-  denialOf(cause, { action: actionOf.get(operation) ?? 'states:*', resource: `execution ${jobId}` }) ??
-  new StoreUnavailableError(
-    `${operation} of an execution failed`,
-    { jobId, fault: faultOf(cause).name },
-    { cause },
-  );
+): AccessDeniedError | StoreUnavailableError {
+  const resource = `execution ${jobId}`;
+  const denial = denialOf(cause, { action: actionOf.get(operation) ?? 'states:*', resource });
+  if (denial !== undefined) return denial;
+  const fault = faultOf(cause);
+  const details = { jobId, fault: fault.name };
+  const words = refusalOf(fault);
+  // In the message and not in the details: it is all that whoever submits is told.
+  return words === undefined
+    ? new StoreUnavailableError(`${operation} of an execution failed`, details, { cause })
+    : new StoreRefusedError(`${operation} of an execution was refused: ${words}`, details, { cause });
+}

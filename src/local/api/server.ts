@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ErrorName } from '../../contracts/errors.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
@@ -54,6 +55,8 @@ export interface ApiOptions {
   readonly timeoutMs?: number;
   /** Makes requests fail at will; asked before each is served. */
   readonly onRequest?: FaultHook;
+  /** Why nothing new can be begun, in words; undefined where it can. Asked before a job is submitted. */
+  readonly whyNot?: () => Promise<string | undefined>;
 }
 
 export interface ApiServer {
@@ -101,6 +104,8 @@ interface Refusal {
   readonly message: string;
   /** The type of answer by which a template may change it. */
   readonly gatewayType?: string;
+  /** The name of the error, where the front answers for the API behind it. */
+  readonly error?: string;
 }
 
 // As AWS: who asks for a path or a method that does not exist learns only that a token is missing.
@@ -147,7 +152,7 @@ async function serve(front: Front, request: IncomingMessage, response: ServerRes
         'x-amzn-errortype': [refusal.type],
         ...Object.fromEntries(headers),
       },
-      body: Buffer.from(JSON.stringify({ message: refusal.message })),
+      body: Buffer.from(JSON.stringify({ error: refusal.error, message: refusal.message })),
     });
   };
 
@@ -181,7 +186,8 @@ async function serve(front: Front, request: IncomingMessage, response: ServerRes
   }
 
   const caller = authorize(front, match.route, request, { body, path });
-  const refusal = caller.refusal ?? validate(match.route, request, body);
+  const refusal =
+    caller.refusal ?? validate(match.route, request, body) ?? (await hindrance(front, match.route));
   if (refusal !== undefined) {
     refuse(refusal);
     return;
@@ -248,6 +254,14 @@ function validate(route: CheckedRoute, request: IncomingMessage, body: Buffer): 
   if (body.length > 0 && contentType.trim().toLowerCase() !== 'application/json') return NOT_JSON;
   if (route.isAllowed === undefined) return undefined;
   return isUtf8(body) && route.isAllowed(body.toString('utf8')) ? undefined : BAD_BODY;
+}
+
+/** AWS has always room: what is there alone would fail half-way for want of it, and be asked again. */
+async function hindrance(front: Front, { method, path }: ApiRoute): Promise<Refusal | undefined> {
+  if (method !== 'POST' || path !== '/jobs') return undefined;
+  const message = await front.whyNot?.();
+  if (message === undefined) return undefined;
+  return { status: 507, type: 'InsufficientStorageException', error: ErrorName.StoreRefused, message };
 }
 
 interface Received {

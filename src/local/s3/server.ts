@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDirectoryBucket } from '../../contracts/directory-buckets.ts';
+import { fullDiskText, STORAGE_FULL } from '../full-disk.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
 import { listen } from '../http/listen.ts';
@@ -320,16 +321,21 @@ function written(response: ServerResponse, bytes: Buffer): Promise<void> {
   });
 }
 
+/** What lasts until somebody makes room is no fault of the service, for which clients would ask again. */
+function unforeseen(error: unknown): S3Error {
+  const full = fullDiskText(error);
+  return full === undefined
+    ? new S3Error(500, 'InternalError', `We encountered an internal error: ${String(error)}`)
+    : badRequest(STORAGE_FULL, full);
+}
+
 function sendError(
   request: IncomingMessage,
   response: ServerResponse,
   requestId: string,
   error: unknown,
 ): void {
-  const known =
-    error instanceof S3Error
-      ? error
-      : new S3Error(500, 'InternalError', `We encountered an internal error: ${String(error)}`);
+  const known = error instanceof S3Error ? error : unforeseen(error);
   if (request.method === 'HEAD') {
     response.writeHead(known.status, known.headers);
     response.end();

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as z from 'zod';
+import { fullDiskText, STORAGE_FULL } from '../full-disk.ts';
 import { answerJson } from '../http/answer-json.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';
@@ -120,8 +121,11 @@ async function serve(
   try {
     answerJson(response, '1.0', 200, api.perform(operation, input));
   } catch (cause) {
-    if (!(cause instanceof StatesError)) throw cause;
-    answerError(response, 400, cause.code, cause.message);
+    // Not a fault of the service, for which clients would ask again and again: it lasts until somebody makes room.
+    const full = fullDiskText(cause);
+    if (full !== undefined) answerError(response, 400, STORAGE_FULL, full);
+    else if (cause instanceof StatesError) answerError(response, 400, cause.code, cause.message);
+    else throw cause;
   }
 }
 

@@ -301,7 +301,12 @@ describe('the coordinator', () => {
     mock.on(DescribeExecutionCommand).rejects(fault('ExecutionDoesNotExist'));
     mock.on(StartExecutionCommand).rejects(fault('ExecutionAlreadyExists'));
     expect(await coordinator.start(freshJobId())).toBe('exists');
+    mock.on(StartExecutionCommand).rejects(fault('ThrottlingException'));
+    await expect(coordinator.start(freshJobId())).rejects.toMatchObject({ name: 'StoreUnavailable' });
     mock.on(StartExecutionCommand).rejects(fault('StateMachineDoesNotExist'));
-    await expect(coordinator.start(freshJobId())).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(coordinator.start(freshJobId())).rejects.toMatchObject({
+      name: 'StoreRefused',
+      message: 'start of an execution was refused: StateMachineDoesNotExist: StateMachineDoesNotExist',
+    });
   });
 });

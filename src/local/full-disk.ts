@@ -1,0 +1,29 @@
+import { statfs } from 'node:fs/promises';
+
+const reasons: ReadonlyMap<unknown, string> = new Map([
+  ['ENOSPC', 'the disk is full'],
+  ['EDQUOT', 'the quota of disk space is used up'],
+  ['EROFS', 'the file system is read-only'],
+]);
+
+/** The name of such a refusal in answers of services. AWS has none: it is never full. */
+export const STORAGE_FULL = 'StorageFull';
+
+/** What is wrong and what to do where a write failed for want of room on the disk; undefined for any other error. */
+export function fullDiskText(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  const reason = reasons.get(error.code);
+  if (reason === undefined) return undefined;
+  return `${reason} where the stack keeps its data: make room there, and try again (${error.message})`;
+}
+
+/** Below that no job can be kept on record: the database alone takes as much for a small one. */
+const LEAST_BYTES = 4 * 1024 * 1024;
+
+/** Why no job can be begun whose records go to a directory; undefined where there is room, or nobody can tell. */
+export async function whyNoRoom(dir: string, leastBytes = LEAST_BYTES): Promise<string | undefined> {
+  const found = await statfs(dir).catch(() => undefined);
+  // Some file systems do not tell their size.
+  if (found === undefined || found.blocks === 0 || found.bavail * found.bsize >= leastBytes) return undefined;
+  return `the disk is full where the stack keeps its data, ${dir}: make room there, and try again; nothing was begun`;
+}

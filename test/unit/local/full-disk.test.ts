@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { fullDiskText, whyNoRoom } from '../../../src/local/full-disk.ts';
+
+const systemError = (code: string): Error => Object.assign(new Error(`${code}: refused, write`), { code });
+
+it.each([
+  ['ENOSPC', 'the disk is full'],
+  ['EDQUOT', 'the quota of disk space is used up'],
+  ['EROFS', 'the file system is read-only'],
+])('tells %s in words, with what to do', (code, words) => {
+  expect(fullDiskText(systemError(code))).toBe(
+    `${words} where the stack keeps its data: make room there, and try again (${code}: refused, write)`,
+  );
+});
+
+it('says nothing of other errors', () => {
+  for (const error of [systemError('ENOENT'), new Error('full'), 'ENOSPC'])
+    expect(fullDiskText(error)).toBeUndefined();
+});
+
+it('refuses to begin where there is less room than a job needs, and nowhere else', async () => {
+  const { dirname: dir } = import.meta;
+  expect(await whyNoRoom(dir, 1)).toBeUndefined();
+  expect(await whyNoRoom(dir, Infinity)).toBe(
+    `the disk is full where the stack keeps its data, ${dir}: make room there, and try again; nothing was begun`,
+  );
+  expect(await whyNoRoom(`${dir}/none`, Infinity)).toBeUndefined();
+});
