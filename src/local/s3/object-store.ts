@@ -10,6 +10,7 @@ import { openObjectFile, readMetaSync, TornFileError } from './object-file.ts';
 import type { ObjectMeta, OpenObject } from './object-file.ts';
 import { ScratchSpace } from './scratch-space.ts';
 import type { ScratchFile } from './scratch-space.ts';
+import { sweepUploads } from './upload-store.ts';
 
 /** What must hold of the present object for a write to happen. ETags without quotes. */
 export interface WriteCondition {
@@ -57,7 +58,10 @@ export class ObjectStore {
     const bucketsDir = join(rootDir, 'buckets');
     await mkdir(bucketsDir, { recursive: true });
     const store = new ObjectStore(bucketsDir, await ScratchSpace.open(join(rootDir, 'scratch')));
-    for (const name of await readdir(bucketsDir)) await store.loadBucket(name);
+    for (const name of await readdir(bucketsDir)) {
+      const bucket = await store.loadBucket(name);
+      if (bucket !== undefined) await sweepUploads(bucket);
+    }
     return store;
   }
 

@@ -164,6 +164,13 @@ export async function removeUpload(bucket: Bucket, uploadId: string): Promise<vo
   await rm(uploadDir(bucket, uploadId), { recursive: true, force: true, maxRetries: 3 });
 }
 
+/** Removes what a crash left of uploads that nobody can go on with: those without a note, or with a torn one. */
+export async function sweepUploads(bucket: Bucket): Promise<void> {
+  for (const uploadId of await readdir(join(bucket.dir, 'uploads')))
+    if (isUploadId(uploadId) && (await readUpload(bucket, uploadId)) === undefined)
+      await removeUpload(bucket, uploadId);
+}
+
 /** Undefined where there is none, or its note is torn: then it is lost, as is a task's whose process has ended. */
 async function readUpload(bucket: Bucket, uploadId: string): Promise<Upload | undefined> {
   let text: string;

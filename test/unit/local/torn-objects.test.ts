@@ -83,7 +83,7 @@ describe('a store of objects whose files a crash has torn', () => {
     expect(keysIn(await store.bucket('bucket'))).toEqual(['one']);
   });
 
-  it('has no upload any more whose note is torn', async () => {
+  it('has no upload any more whose note is torn or gone, and keeps nothing of it once it is opened again', async () => {
     const { rootDir } = await storeOf();
     const { store, bucket } = await reopened(rootDir);
     const note = { initiatedMs: 1, headers: {}, userMetadata: {} };
@@ -92,6 +92,15 @@ describe('a store of objects whose files a crash has torn', () => {
     await truncate(join(bucket.dir, 'uploads', torn.uploadId, 'upload.json'), 5);
     expect(await listUploads(bucket)).toEqual([whole]);
     await expect(findUpload(bucket, 'torn', torn.uploadId)).rejects.toMatchObject({ code: 'NoSuchUpload' });
-    expect(await readdir(join(bucket.dir, 'uploads', torn.uploadId))).toEqual(['upload.json']);
+    // Nor one that was being removed: its note goes first.
+    const removed = await createUpload(bucket, store.scratch, { ...note, key: 'removed' });
+    const dirOf = (uploadId: string): string => join(bucket.dir, 'uploads', uploadId);
+    await rm(join(dirOf(removed.uploadId), 'upload.json'));
+    await writeFile(join(dirOf(removed.uploadId), '00001.part'), 'part');
+    expect(await readdir(dirOf(torn.uploadId))).toEqual(['upload.json']);
+    store.close();
+    const { bucket: again } = await reopened(rootDir);
+    expect(await listUploads(again)).toEqual([whole]);
+    expect(await readdir(join(bucket.dir, 'uploads'))).toEqual([whole.uploadId]);
   });
 });
