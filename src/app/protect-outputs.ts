@@ -17,7 +17,7 @@ import { policySetOf } from '../core/policy/policy-sets.ts';
 import { mostCopyBytes, type ObjectStore } from '../ports/object-store.ts';
 import type { Log } from '../ports/log.ts';
 import type { CapacityLedger, GrantContext } from './capacity-ledger.ts';
-import { mostCopiesWaiting } from './copy-queue.ts';
+import { mostCopiesWaiting, type QueuedCopy } from './copy-queue.ts';
 import { observe } from './journal.ts';
 import { OutputPlaces, type PlacesDeps, zonalBucketsOf } from './output-places.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -91,34 +91,52 @@ const readStages = ({ stages }: JobState): readonly StageView[] =>
   stages.filter(({ index }) => stages.some(({ shape }) => shape.upstream.includes(index)));
 
 /**
- * Queues the copy of an output, as was decided; nothing where the output is not read any more. Wherever that is, its copy
- * goes to the data bucket: copying takes as long to each place, and of those this one is lost least (`costPerSaved`).
+ * The copy of an output, as was decided; undefined where the output is not read any more, or there is one. Wherever that is, its
+ * copy goes to the data bucket: copying takes as long to each place, and of those this one is lost least (`costPerSaved`).
  */
-export function queueCopy(
+function unmadeCopy(
   { dataBucket }: Pick<ProtectDeps, 'dataBucket'>,
-  { jobId, plan, state, copies }: Pick<Session, 'jobId' | 'plan' | 'state' | 'copies'>,
+  { jobId, plan, state }: Pick<Session, 'jobId' | 'plan' | 'state'>,
   of: AttemptId,
-): void {
+): QueuedCopy | undefined {
   const task = taskOfAttempt(state, of);
   const { result, replicas, lostOutputs } = task;
   const copyId = copyIdOf(of);
-  if (result?.attemptId !== of || copyId === undefined) return;
+  if (result?.attemptId !== of || copyId === undefined) return undefined;
   const { attempt } = attemptParts(copyId);
-  if (replicas.includes(attempt) || lostOutputs.includes(attempt)) return;
+  if (replicas.includes(attempt) || lostOutputs.includes(attempt)) return undefined;
   const { zone, worker, ...copied } = result;
   const ofStage = stageKey(plan, stageAt(state, task.stage).shape.name);
-  copies.add({
+  return {
     of,
     ...(worker === undefined ? {} : { order: { bucket: dataBucket, key: copyOrderKey(ofStage, of) } }),
     from: { bucket: bucketOfZone(zonalBucketsOf(plan), zone) ?? dataBucket, key: attemptDataKey(jobId, of) },
     to: { bucket: dataBucket, key: attemptDataKey(jobId, copyId) },
     result: { ...copied, attemptId: copyId },
-  });
+  };
 }
 
-/** Has a scheduler that took the job over make the copies that were decided on and of which there is no record. */
-export function queueUnmadeCopies(deps: Pick<ProtectDeps, 'dataBucket'>, session: Session): void {
-  for (const id of session.state.copied.keys()) queueCopy(deps, session, id);
+/** Queues the copy of an output, as was decided, unless it is needless. */
+export function queueCopy(
+  deps: Pick<ProtectDeps, 'dataBucket'>,
+  session: Pick<Session, 'jobId' | 'plan' | 'state' | 'copies'>,
+  of: AttemptId,
+): void {
+  const copy = unmadeCopy(deps, session, of);
+  if (copy !== undefined) session.copies.add(copy);
+}
+
+/**
+ * Has a scheduler that took the job over make the copies that were decided on last and of which there is no record: as many as
+ * its predecessor can have left waiting. Those before have failed, and of a store that was away for long they may be thousands,
+ * behind which no new copy would be decided on.
+ */
+export function queueUnmadeCopies(
+  deps: Pick<ProtectDeps, 'dataBucket'>,
+  session: Pick<Session, 'jobId' | 'plan' | 'state' | 'copies'>,
+): void {
+  const unmade = [...session.state.copied.keys()].flatMap((id) => unmadeCopy(deps, session, id) ?? []);
+  for (const copy of unmade.slice(-mostCopiesWaiting)) session.copies.add(copy);
 }
 
 /**
@@ -351,7 +369,6 @@ export async function protectOutputs(
     tokens: earned - spent.tokens,
     inSpell,
     spellLeftMs: precomputeBudgetMs(precomputeShare, workedMs(state), spent.spellMs),
-    // A scheduler that takes a job over may have more of them to make.
     most: Math.max(0, mostCopiesWaiting - session.copies.size),
   });
   for (const task of choice.waiting) protection.waiting.add(task);

@@ -8,7 +8,9 @@ import {
   noteTold,
   openProtection,
   protectOutputs,
+  queueUnmadeCopies,
 } from '../../../src/app/protect-outputs.ts';
+import type { QueuedCopy } from '../../../src/app/copy-queue.ts';
 import type { Session } from '../../../src/app/scheduler-session.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import { durationMs, epochMs } from '../../../src/contracts/units.ts';
@@ -121,9 +123,9 @@ describe('an output that is to be copied', () => {
     [0, 64],
     [63, 1],
     [64, 0],
-    // As many may wait after a takeover: all that were decided on and not made.
+    // As many may wait after a takeover: what the last entry has decided, and what was not made of those before.
     [65, 0],
-    [300, 0],
+    [128, 0],
   ])('is left for later where %i wait to be copied, beyond %i', async (waiting, most) => {
     await begin(301, 300, 1_000 * bytes);
     session = { ...session, copies: { size: waiting } } as unknown as Session;
@@ -153,6 +155,34 @@ describe('an output that is to be copied', () => {
     expect(await decided()).toMatchObject([{ kind: 'copy-output', attemptId: 'map/0/0' }]);
     expect(await decided()).toEqual([]);
     expect(session.protection.waiting.size).toBe(0);
+  });
+});
+
+describe('copies that were decided on and are not made', () => {
+  const decide = (from: number, to: number) => {
+    const decided = Array.from({ length: to - from }, (_, index) => ({
+      ...{ kind: 'copy-output' as const, attemptId: attempt(`map/${from + index}/0`), bytes },
+      ...{ reason: 'worth' as const, facts: {} },
+    }));
+    applyDecisions(state, decided, { now: at(ended), openStage: () => undefined });
+  };
+  const queuedBy = (): string[] => {
+    const queued: string[] = [];
+    const copies = { add: ({ of }: QueuedCopy) => queued.push(of) };
+    queueUnmadeCopies(deps, { ...session, copies } as unknown as Session);
+    return queued;
+  };
+
+  it('are made by whoever takes the job over, in order', () => {
+    decide(0, 3);
+    applyReplica(state, resultOf('map/1/1000000', ended));
+    expect(queuedBy()).toEqual(['map/0/0', 'map/2/0']);
+  });
+
+  it('are the last 64, where a store that was away has failed thousands', () => {
+    decide(0, 1_000);
+    applyReplica(state, resultOf('map/999/1000000', ended));
+    expect(queuedBy()).toEqual(Array.from({ length: 64 }, (_, index) => `map/${935 + index}/0`));
   });
 });
 
