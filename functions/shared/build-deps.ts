@@ -52,6 +52,7 @@ import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { epochMs } from '../../src/contracts/units.ts';
+import { mostWorkMs } from '../../src/core/model/time-limit.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { ApiDeps } from '../api/routes.ts';
@@ -204,7 +205,7 @@ export function buildSchedulerDeps(env: Environment, requests = meterOf(env)): S
       ...(hasFargate
         ? {
             fargateClaimLeaseMs: durationSetting(env, Setting.fargateClaimLeaseMs),
-            lambdaMs: durationSetting(env, Setting.lambdaMs),
+            lambdaMs: mostWorkMs(durationSetting(env, Setting.lambdaMs)),
           }
         : {}),
       totalSlots: numberSetting(env, Setting.totalSlots),

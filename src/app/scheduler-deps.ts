@@ -31,7 +31,7 @@ export interface SchedulerConfig {
   readonly totalSlots: number;
   /** Whether there is Fargate; there is not where nothing is said. */
   readonly hasFargate?: boolean;
-  /** For how long an attempt may work on Lambda; where nothing is said, as long as it takes. */
+  /** For how long an attempt may work on Lambda before it stops itself (`mostWorkMs`); where nothing is said, as long as it takes. */
   readonly lambdaMs?: DurationMs;
   /** What the data bucket is kept on; what its name says where nothing is said. */
   readonly storage?: StorageTier;

@@ -37,7 +37,7 @@ export const Setting = {
   /** How long a launched attempt may take to claim itself, on Lambda and on Fargate. */
   claimLeaseMs: 'OUTRIDER_CLAIM_LEASE_MS',
   fargateClaimLeaseMs: 'OUTRIDER_FARGATE_CLAIM_LEASE_MS',
-  /** Only where there is Fargate: the time of a worker function, beyond which tasks are better off there. */
+  /** Only where there is Fargate: the time after which Lambda ends a worker function: tasks that take longer are better off there. */
   lambdaMs: 'OUTRIDER_LAMBDA_MS',
   /** Name of the function that computes forecasts; empty: nothing is learned. */
   forecastFunction: 'OUTRIDER_FORECAST_FUNCTION',

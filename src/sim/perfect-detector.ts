@@ -2,7 +2,6 @@ import type { AttemptId } from '../contracts/ids.ts';
 import type { Worker } from '../contracts/job-spec.ts';
 import type { AttemptView, StageView, TaskView } from '../core/model/job-view.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
-import { mostWorkMs } from '../core/model/time-limit.ts';
 import { fitWorker } from '../core/policy/fit-workers.ts';
 import { mayUseFargate } from '../core/policy/next-worker.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask } from '../core/policy/policy-set.ts';
@@ -50,8 +49,7 @@ class DoneTimes {
 
   constructor(machines: KnownMachines) {
     this.#machines = machines;
-    const { lambdaMs } = machines.terms;
-    this.#lambdaMs = lambdaMs === undefined ? Infinity : mostWorkMs(lambdaMs);
+    this.#lambdaMs = machines.terms.lambdaMs ?? Infinity;
   }
 
   /** By one that is launched now, where its work takes `workMs`: on the worker that the scheduler gives it. */

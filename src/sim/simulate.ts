@@ -18,6 +18,7 @@ import type { StoredForecast } from '../contracts/forecast.ts';
 import { attemptParts, type JobId } from '../contracts/ids.ts';
 import type { StorageTier } from '../contracts/storage-tiers.ts';
 import { durationMs, type EpochMs } from '../contracts/units.ts';
+import { mostWorkMs } from '../core/model/time-limit.ts';
 import type { LossCounts } from '../core/policy/mantri/loss-rate.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import { createRng } from '../lib/rng.ts';
@@ -113,7 +114,7 @@ function workerTerms({
   if (fargateStartMs === undefined) return {};
   return {
     hasFargate: true,
-    ...(lambdaMs === undefined ? {} : { lambdaMs: durationMs(lambdaMs) }),
+    ...(lambdaMs === undefined ? {} : { lambdaMs: mostWorkMs(lambdaMs) }),
     ...(fargateClaimLeaseMs === undefined ? {} : { fargateClaimLeaseMs: durationMs(fargateClaimLeaseMs) }),
   };
 }

@@ -126,9 +126,9 @@ describe('a worker whose time is over', () => {
       each.kind === 'launch' && each.reason === 'first' ? [each] : [],
     );
     expect(launches.map(({ worker }) => worker?.kind)).toEqual([undefined, undefined, 'fargate']);
-    expect(launches[2]?.facts).toMatchObject({ lambdaMs: timeoutS * 1_000 });
+    expect(launches[2]?.facts).toMatchObject({ lambdaMs: timeoutS * 900 });
     const told = await explained(done.job.jobId, launches[2]?.attemptId.replace(/\/\d+$/, '') ?? '');
-    expect(told).toMatch(/the first attempt \(one with .* to read ran out of time, at most 15\.0s on Lambda/);
+    expect(told).toMatch(/the first attempt \(one with .* to read ran out of time, at most 13\.5s on Lambda/);
   });
 
   it('fails its job at once where it may not go there, and says why', async () => {

@@ -80,6 +80,18 @@ describe('a task that takes longer than Lambda lets it', () => {
     for (const task of [8, 9]) expect(fates[task]).toEqual(['won on Fargate']);
   });
 
+  it('is on Fargate from the first also where only the time that it keeps to stop is too short', async () => {
+    // By what it reads, a task of four takes 890 s of Lambda's 900.
+    const sizes = [1, 1, 1, 1, 1, 1, 1, 1, 4, 4];
+    const stage = {
+      ...{ tasks: 10, workMs: sizes.map((size) => size * 222_500), wrapUpMs: 0 },
+      inputBytes: sizes.map((size) => size * 1e9),
+    };
+    const fates = fatesOf(await runOne(onLambda(4, stage)));
+    for (const task of [0, 1, 2, 3, 4, 5, 6, 7]) expect(fates[task]).toEqual(['won on Lambda']);
+    for (const task of [8, 9]) expect(fates[task]).toEqual(['won on Fargate']);
+  });
+
   it('fails its job where there is no Fargate, as production says it', async () => {
     const { fargateStartMs, ...cluster } = onLambda(4, { workMs: 20 * minute }).cluster;
     const job = await runOne({ ...onLambda(4, { workMs: 20 * minute }), cluster });

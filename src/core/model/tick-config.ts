@@ -40,7 +40,7 @@ export interface TickConfig {
   readonly packMs?: DurationMs;
   /** Whether there is Fargate, where tasks go that Lambda has no room or time for. Absent: there is not. */
   readonly hasFargate?: boolean;
-  /** For how long an attempt may work on Lambda. Absent: nobody foretells which tasks would take longer. */
+  /** For how long an attempt may work on Lambda before it stops itself (`mostWorkMs`). Absent: nobody foretells which tasks would take longer. */
   readonly lambdaMs?: DurationMs;
   /** How stragglers are treated: a policy set, or the name of one; absent: `none`. */
   readonly policy?: PolicyName | PolicySet;

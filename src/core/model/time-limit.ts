@@ -24,10 +24,10 @@ export interface TimeLimit {
   readonly saving: DurationMs;
 }
 
-const spareOf = (lastsMs: number): number => Math.min(spareMs, lastsMs * spareShare);
+const spareOf = (lastsMs: number): DurationMs => durationMs(Math.min(spareMs, lastsMs * spareShare));
 
 /** How long an attempt may work that has an environment which lasts so long to itself, in ms. */
-export const mostWorkMs = (lastsMs: number): number => lastsMs - spareOf(lastsMs);
+export const mostWorkMs = (lastsMs: number): DurationMs => durationMs(lastsMs - spareOf(lastsMs));
 
 /** The limit of an attempt that begins now in an environment that ends at `endsAt`, if it ever does. */
 export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimit | undefined {
@@ -36,7 +36,7 @@ export function timeLimitOf(endsAt: EpochMs | undefined, now: EpochMs): TimeLimi
   const spare = spareOf(lastsMs);
   return {
     endsAt,
-    spare: durationMs(spare),
+    spare,
     grace: durationMs(Math.min(graceMs, spare / 2)),
     saving: durationMs(Math.min(savingMs, lastsMs * spareShare)),
   };

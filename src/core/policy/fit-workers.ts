@@ -46,7 +46,7 @@ export function onFitWorkers(
 }
 
 /**
- * Lambda's time for an attempt, where one that will not be done in it may be stopped for Fargate (`leaveEarly`); undefined where
+ * For how long an attempt may work on Lambda, where one that takes longer may be stopped for Fargate (`leaveEarly`); undefined where
  * there is none or it refuses launches, and in a job with a budget, whose dollars were not counted for beginning anew.
  */
 export const lambdaToLeave = (

@@ -52,7 +52,7 @@ export interface PolicyView {
   /** What other jobs have found of them of late, the newest first; absent: nothing. */
   readonly zonesTold?: ZoneBook | undefined;
   /**
-   * Lambda's time for an attempt, where one that will not be done in it may be stopped for Fargate. Absent: none is
+   * For how long an attempt may work on Lambda, where one that takes longer may be stopped for Fargate. Absent: none is
    * (`lambdaToLeave`).
    */
   readonly lambdaMs?: DurationMs | undefined;

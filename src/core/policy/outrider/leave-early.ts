@@ -3,7 +3,6 @@ import { readBy, reportedMs } from '../../estimate/progress-rate.ts';
 import type { AttemptView, TaskView } from '../../model/job-view.ts';
 import { hasLeft } from '../../model/left-lambda.ts';
 import { workerOf } from '../../model/stage-worker.ts';
-import { mostWorkMs } from '../../model/time-limit.ts';
 import { finiteMs } from '../merit.ts';
 import { mayUseFargate } from '../next-worker.ts';
 import type { PolicyView, Proposal, StageRuns } from '../policy-set.ts';
@@ -82,10 +81,9 @@ function leaving({ attempt, ranMs }: JudgedCopy, task: TaskView, workMs: number)
 export function leaveEarly(
   stage: JudgedStage,
   runs: StageRuns,
-  { lambdaMs, config }: PolicyView,
+  { lambdaMs: workMs, config }: PolicyView,
 ): readonly Proposal[] {
-  if (lambdaMs === undefined || !mayUseFargate(runs.stage, true)) return [];
-  const workMs = mostWorkMs(lambdaMs);
+  if (workMs === undefined || !mayUseFargate(runs.stage, true)) return [];
   const { mantri, outrider } = config;
   return stage.tasks.flatMap((judged) => {
     const { task } = judged.running;
