@@ -9,6 +9,7 @@ import type { Decision } from '../core/model/decision.ts';
 import { createJobState, stageAt } from '../core/model/job-state.ts';
 import type { JobState } from '../core/model/job-view.ts';
 import type { TickConfig } from '../core/model/tick-config.ts';
+import { usualGrace } from '../core/model/time-limit.ts';
 import type { PolicySet } from '../core/policy/policy-set.ts';
 import { policySetOf } from '../core/policy/policy-sets.ts';
 import { createRng } from '../lib/rng.ts';
@@ -48,6 +49,8 @@ function tickConfigOf({ config, launcher, policyOf = named }: SchedulerDeps, pla
     ...(fargateClaimLeaseMs === undefined ? {} : { fargateClaimLeaseMs }),
     nothingBeginsMs: durationMs(limits.nothingBeginsMs),
     silenceMs: durationMs(heartbeatMs * 5),
+    // A look at its orders that fails is made again a heartbeat later; then it stops what it does.
+    cancelMs: durationMs(heartbeatMs * 2 + usualGrace),
     attemptsPerTask: limits.attemptsPerTask,
     lossesPerTask: limits.lossesPerTask,
     retryBaseMs: durationMs(500),

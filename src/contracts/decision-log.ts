@@ -40,8 +40,11 @@ export const cancelReasons = [
   'preempted',
   'outlasts-lambda',
 ] as const;
-/** Why an attempt is given up: it never claimed itself, it stopped reporting, or its record cannot be read. */
-export const lossReasons = ['unclaimed', 'silent', 'unreadable'] as const;
+/**
+ * Why an attempt is given up: it never claimed itself, it stopped reporting, it did not stop as it was told to, or its record cannot
+ * be read.
+ */
+export const lossReasons = ['unclaimed', 'silent', 'unheard', 'unreadable'] as const;
 
 /**
  * Why a job with a deadline asks for so many slots of its own. `admitted`: its forecast says that it meets its deadline

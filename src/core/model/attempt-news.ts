@@ -62,6 +62,7 @@ export const newAttempt = (decided: {
   state: 'launched',
   cancelOrdered: false,
   cancelReason: undefined,
+  cancelledAt: undefined,
   launchedAt: decided.now,
   isHeldBack: undefined,
   recordedAt: undefined,

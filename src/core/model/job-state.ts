@@ -350,6 +350,7 @@ export function resumeAttempt(state: JobState, id: AttemptId, now: EpochMs): boo
   attempt.state = 'running';
   attempt.cancelOrdered = false;
   attempt.cancelReason = undefined;
+  attempt.cancelledAt = undefined;
   attempt.seenAt = now;
   attempt.endedAt = undefined;
   settle(state, taskOfAttempt(state, id), attempt);
@@ -389,6 +390,7 @@ export function cancelAttempt(state: JobState, id: AttemptId, now: EpochMs, reas
   if (attempt === undefined) return;
   attempt.cancelOrdered = true;
   attempt.cancelReason ??= reason;
+  attempt.cancelledAt ??= now;
   if (attempt.state !== 'launched') return;
   state.unsure.add(attempt);
   attempt.state = 'cancelled';

@@ -168,6 +168,8 @@ export interface AttemptView {
   cancelOrdered: boolean;
   /** Why it was told to stop, first; absent where it was not, or was given up. */
   cancelReason?: CancelReason | undefined;
+  /** Since when it should be stopping: when that was decided, or another scheduler has taken over since; absent as above. */
+  cancelledAt?: EpochMs | undefined;
   /**
    * When its launch was made: handed to the service that starts workers. Until then, when it was decided. All times but
    * the worker's own (`claimedAt`, `reportedAt`, `endedAt`) are the scheduler's clock.

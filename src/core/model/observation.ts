@@ -87,6 +87,9 @@ export function applyObservation(state: JobState, seen: Observation): void {
 /** What records do not tell, the scheduler before knew: since when attempts have been silent. */
 function beginAnew(state: JobState, at: EpochMs): void {
   state.takenOverAt = at;
-  for (const attempt of state.live) attempt.seenAt = at;
+  for (const attempt of state.live) {
+    attempt.seenAt = at;
+    if (attempt.cancelledAt !== undefined) attempt.cancelledAt = at;
+  }
   for (const pack of state.packs.values()) pack.since = at;
 }

@@ -21,11 +21,13 @@ const uncounted: ReadonlySet<FailureCause> = new Set([
 /**
  * Whether a failed attempt counts against its task. A clone does not: those run beside the original, so that what
  * strikes all copies at once would leave a task no retry. They are as few as the stage's clones. Nor does a launch that
- * nobody has taken up: it waited for room, or was lost on the way.
+ * nobody has taken up: it waited for room, or was lost on the way. Nor one of which nothing was heard any more once it was told to
+ * stop: had it heard that, it would have ended without a word, too.
  */
 function isStrike(stage: StageView, attempt: AttemptView): boolean {
-  const { reason, failure } = attempt;
+  const { reason, failure, state, cancelReason } = attempt;
   if (reason === 'clone' || isUnclaimed(attempt)) return false;
+  if (state === 'lost' && cancelReason !== undefined) return false;
   if (failure?.cause === 'timeout') return workerOf(stage, attempt).kind !== 'lambda';
   return failure === undefined || !uncounted.has(failure.cause);
 }

@@ -26,6 +26,11 @@ export interface TickConfig {
   readonly tickMs?: DurationMs;
   /** A running attempt that has not reported for so long is lost. */
   readonly silenceMs: DurationMs;
+  /**
+   * How long a running attempt that was told to stop may take to do so: beyond that its task, where nothing else of it works,
+   * begins anew. Absent: until it is lost.
+   */
+  readonly cancelMs?: DurationMs;
   /** Failed and lost attempts of a task before the job fails. */
   readonly attemptsPerTask: number;
   /** Times that the output of a task may be lost before the job fails. Absent: any. */

@@ -1,8 +1,8 @@
 import type { AttemptId } from '../../contracts/ids.ts';
 import { type DurationMs, elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { Decision, LossReason } from '../model/decision.ts';
-import { stageAt } from '../model/job-state.ts';
-import type { AttemptView, JobState } from '../model/job-view.ts';
+import { stageAt, taskOfAttempt } from '../model/job-state.ts';
+import { type AttemptView, isLive, type JobState } from '../model/job-view.ts';
 import { workerOf } from '../model/stage-worker.ts';
 import type { TickConfig } from '../model/tick-config.ts';
 
@@ -13,9 +13,22 @@ export function claimLeaseOf(state: JobState, attempt: AttemptView, config: Tick
 }
 
 /**
+ * Whether an attempt has been told to stop for longer than that takes, and its task waits for nothing else. Where another works on
+ * the task, or has won, nobody waits for this one.
+ */
+function isUnheard(state: JobState, attempt: AttemptView, now: EpochMs, { cancelMs }: TickConfig): boolean {
+  const { cancelledAt, outputReadAt } = attempt;
+  if (cancelMs === undefined || cancelledAt === undefined) return false;
+  if (elapsedMs(cancelledAt, outputReadAt ?? now) <= cancelMs) return false;
+  const { attempts, result, since } = taskOfAttempt(state, attempt.id);
+  const works = attempts.some((each) => each.number >= since && isLive(each) && !each.cancelOrdered);
+  return result === undefined && attempt.number >= since && !works;
+}
+
+/**
  * Attempts to give up: launched and never claimed within the claim lease of their kind of worker (asynchronous
  * invocations may be lost, and grow too old to wait for), or unclaimed and among `early`; running and silent for too
- * long (a killed worker says nothing), or with a record that nobody can read. Those whose launch has not been made yet
+ * long (a killed worker says nothing), or in the way of their task though they were told to stop; or with a record that nobody can read. Those whose launch has not been made yet
  * are not waited for. Oldest first, ties by id.
  */
 export function lostAttempts(
@@ -32,7 +45,8 @@ export function lostAttempts(
         elapsedMs(attempt.launchedAt, attempt.readAt ?? now) > claimLeaseOf(state, attempt, config);
       return isOld || early.has(attempt.id) ? 'unclaimed' : undefined;
     }
-    return elapsedMs(attempt.seenAt, attempt.outputReadAt ?? now) > config.silenceMs ? 'silent' : undefined;
+    if (elapsedMs(attempt.seenAt, attempt.outputReadAt ?? now) > config.silenceMs) return 'silent';
+    return isUnheard(state, attempt, now, config) ? 'unheard' : undefined;
   };
   return [...state.live]
     .flatMap((attempt) => {

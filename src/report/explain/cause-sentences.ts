@@ -162,6 +162,7 @@ export const stopWords: Readonly<Record<CancelReason, string>> = {
 const lossWords: Readonly<Record<LossReason, string>> = {
   unclaimed: 'no worker took it up',
   silent: 'its worker stopped reporting',
+  unheard: 'its worker did not stop as it was told to',
   unreadable: 'its record could not be read',
 };
 

@@ -10,6 +10,7 @@ import {
   openStage,
 } from '../../../../../src/core/model/job-state.ts';
 import type { JobState, StageShape } from '../../../../../src/core/model/job-view.ts';
+import { applyObservation } from '../../../../../src/core/model/observation.ts';
 import type { TickBudget, TickConfig } from '../../../../../src/core/model/tick-config.ts';
 import { slotTimeOf } from '../../../../../src/core/estimate/slot-time.ts';
 import { tasksElsewhere } from '../../../../../src/core/policy/leave-lambda.ts';
@@ -36,11 +37,11 @@ class Stage {
     const patient = { claimLeaseMs: durationMs(1e9), silenceMs: durationMs(1e9) };
     this.config = {
       ...{ ...tickConfig, ...patient, policy: 'outrider', hasFargate: true, lambdaMs },
-      ...{ reportMs: durationMs(10 * second), ...config },
+      ...{ reportMs: durationMs(10 * second), cancelMs: durationMs(25 * second), ...config },
     };
   }
 
-  /** What is decided so many seconds after the begin: launches with what they run on, and stops with why. */
+  /** What is decided so many seconds after the begin: launches with what they run on, and what is stopped or given up, with why. */
   tick(atS: number, budget: Partial<TickBudget> = {}): string[][] {
     const { decisions } = decideTick(
       this.state,
@@ -52,7 +53,7 @@ class Stage {
     applyDecisions(this.state, decisions, { now: epochMs(atS * second), openStage: () => undefined });
     return decisions.flatMap((each): string[][] => {
       if (each.kind === 'launch') return [[each.attemptId, each.reason, each.worker?.kind ?? 'lambda']];
-      return each.kind === 'cancel' ? [[each.attemptId, each.reason]] : [];
+      return each.kind === 'cancel' || each.kind === 'lose' ? [[each.attemptId, each.reason]] : [];
     });
   }
 
@@ -208,6 +209,34 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     });
     applyAttempt(stage.state, failed, epochMs(250 * second));
     expect(stage.tick(1_000)).toEqual([['map/0/2', 'retry', 'fargate']]);
+  });
+
+  it('is waited for no longer than it takes to hear that, and costs its task no try', () => {
+    const stage = new Stage(1);
+    stage.tick(0);
+    stage.reports('map/0/0', even(3_000, 230));
+    expect(stage.tick(230)).toEqual([['map/0/0', 'outlasts-lambda']]);
+    expect(stage.tick(255)).toEqual([]);
+    expect(stage.tick(256)).toEqual([['map/0/0', 'unheard']]);
+    expect(stage.tick(257)).toEqual([['map/0/1', 'retry', 'fargate']]);
+    // What Lambda tells of it at last changes nothing.
+    const died = { claimedAt: epochMs(0), failure: failure('exited'), beat: 1_000 };
+    applyAttempt(stage.state, attemptRecord('map/0/0', 'lost', 900 * second, died), epochMs(900 * second));
+    expect(stage.state.stages[0]?.tasks[0]?.failures).toBe(0);
+    // If it was done after all, that counts, and whatever the other brings does not.
+    applyResult(stage.state, resultOf('map/0/0', 901 * second), epochMs(901 * second));
+    applyResult(stage.state, resultOf('map/0/1', 902 * second), epochMs(902 * second));
+    expect(stage.state.stages[0]?.tasks[0]?.result?.attemptId).toBe('map/0/0');
+  });
+
+  it('has as long again to hear it where another scheduler takes over', () => {
+    const stage = new Stage(1);
+    stage.tick(0);
+    stage.reports('map/0/0', even(3_000, 230));
+    stage.tick(230);
+    applyObservation(stage.state, { kind: 'taken-over', at: epochMs(250 * second) });
+    expect(stage.tick(275)).toEqual([]);
+    expect(stage.tick(276)).toEqual([['map/0/0', 'unheard']]);
   });
 
   it('is stopped beside others of its task as each comes to that age', () => {
