@@ -48,7 +48,7 @@ export const limits = {
   notesPerPart: 10,
   /** Bytes of reported ranges that one look reads again to see whether they are damaged; of more readers are believed. */
   lossCheckBytes: 64 * 1024 * 1024,
-  /** A job of which no worker has ever begun anything fails so long after its first launch: what Lambda keeps events. */
+  /** A job fails of whose launches no worker takes up any for so long: what Lambda keeps events. */
   nothingBeginsMs: 6 * 3_600_000,
   /** Launches of one task that are given up unclaimed before their lease has run out. */
   renewedLaunchesPerTask: 3,

@@ -25,6 +25,7 @@ import { lostAttempts } from './policy/lost-attempts.ts';
 import { lossDecisions, lostTooOften } from './policy/lost-outputs.ts';
 import { lambdaToLeave, onFitWorkers } from './policy/fit-workers.ts';
 import { hopeless } from './policy/next-worker.ts';
+import { nothingBegins } from './policy/nothing-begins.ts';
 import { type OwedLaunch, owedLaunches, slotDemand } from './policy/owed-launches.ts';
 import type { PolicySet, PolicyView, Proposal } from './policy/policy-set.ts';
 import { proposalsOf } from './policy/give-way.ts';
@@ -139,15 +140,6 @@ function clonedStages(state: JobState, owed: readonly Decision[]): ReadonlyMap<n
       all.set(each.stage, { ...clones, preempted: true });
   }
   return all;
-}
-
-/** That nothing of a job ever begins, however often it is launched; undefined while it may. */
-function nothingBegins(state: JobState, now: EpochMs, { nothingBeginsMs }: TickConfig): string | undefined {
-  if (nothingBeginsMs === undefined || state.hasBegun || state.firstLaunchAt === undefined) return undefined;
-  if (elapsedMs(state.firstLaunchAt, now) <= nothingBeginsMs) return undefined;
-  const hours = Math.round(nothingBeginsMs / 36_000) / 100;
-  const why = 'others use up all concurrency, or its functions or tasks cannot start';
-  return `no worker has begun within ${hours} h of the job's first launch, of ${state.attempts.size}: ${why}`;
 }
 
 /** Why the job cannot end well, or undefined while it can. */

@@ -25,6 +25,7 @@ import { isNews, newAttempt, takeFields } from './attempt-news.ts';
 import { suspectInputs, suspectPart } from './lost-outputs.ts';
 import { countFailure, judge, recount } from './strikes.ts';
 import { newTask } from './new-task.ts';
+import { noteLaunch, noteWork, noteWorkOf } from './signs-of-work.ts';
 import { oweFirsts, settleOwed } from './owed-tasks.ts';
 import { leastCopies } from './upstream-copies.ts';
 
@@ -67,7 +68,7 @@ export function createJobState(
     attempts: new Map(),
     launchOrder,
     nodes: new Map(),
-    hasBegun: false,
+    launchTimes: [],
     justDone: [],
     copied: new Map(),
     suspects: new Map(),
@@ -131,6 +132,7 @@ export function addAttempt(
   behind?: AttemptId,
 ): void {
   const known = state.attempts.get(id);
+  noteLaunch(state, now);
   if (known !== undefined) {
     if (behind === undefined) launchAnew(known, { reason, worker, now });
     seatAnew(state, known, behind, now);
@@ -154,7 +156,6 @@ export function addAttempt(
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
   if (behind !== undefined) ride(state, attempt, behind, now);
-  state.firstLaunchAt ??= now;
   if (reason === 'backup') stageAt(state, task.stage).statistics.lastBackupAt = now;
   settle(state, task, attempt);
 }
@@ -194,10 +195,8 @@ export function applyAttempt(state: JobState, record: AttemptRecord, now: EpochM
   if (attempt === undefined) return;
   attempt.unreadable = undefined;
   attempt.recordedAt ??= record.launchedAt;
-  if (record.claimedAt !== undefined) {
-    state.hasBegun = true;
-    attempt.isHeldBack = undefined;
-  }
+  noteWorkOf(state, record);
+  if (record.claimedAt !== undefined) attempt.isHeldBack = undefined;
   const task = taskOfAttempt(state, record.attemptId);
   if (record.outputLostAt !== undefined) suspectPart(state, task, attempt);
   const isResumed = wasBegun(record) && resumeAttempt(state, attempt.id, now);
@@ -305,7 +304,7 @@ export function applyResult(state: JobState, result: TaskResult, now: EpochMs): 
   if (attempt !== undefined && result.worker !== undefined) attempt.keeps = true;
   if (task.result !== undefined) return;
   task.result = compactResult(result);
-  state.hasBegun = true;
+  noteWork(state, result.committedAt);
   const stage = stageAt(state, task.stage);
   settleOwed(stage, task);
   stage.done += 1;

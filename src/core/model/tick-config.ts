@@ -20,7 +20,7 @@ export interface TickConfig {
   readonly claimLeaseMs: DurationMs;
   /** The same for attempts on Fargate, whose tasks take longer to start. Absent: the same. */
   readonly fargateClaimLeaseMs?: DurationMs;
-  /** A job fails of which no worker has ever begun anything for so long after its first launch. Absent: none does. */
+  /** A job fails of which no worker takes up anything for so long, as `launchedInVainMs` counts it. Absent: none does. */
   readonly nothingBeginsMs?: DurationMs;
   /** Longest time between two ticks. Absent: 0. */
   readonly tickMs?: DurationMs;
