@@ -36,6 +36,29 @@ function largestThat(tasks: readonly TaskView[], holds: (task: TaskView) => bool
   return sorted.slice(low);
 }
 
+/**
+ * The same of the tasks of a stage that are owed a first attempt. Where the largest is launched first, it is the next one: as a rule
+ * nobody looks at the others, whatever their number.
+ */
+function firstsThat(
+  { launchOrder }: Pick<JobState, 'launchOrder'>,
+  stage: StageView,
+  holds: (task: TaskView) => boolean,
+): readonly TaskView[] {
+  if (launchOrder !== 'largest-first') return largestThat(firstsOf(stage), holds);
+  const next = stage.tasks[stage.order[stage.nextFirst] ?? -1];
+  if (next === undefined || !holds(next)) return [];
+  const firsts = firstsOf(stage);
+  let [low, high] = [1, firsts.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const task = firsts[middle];
+    if (task !== undefined && holds(task)) low = middle + 1;
+    else high = middle;
+  }
+  return firsts.slice(0, low);
+}
+
 /** Tasks of these stages of which an attempt runs, by the place of their stage. */
 function runningOf({ stages, live }: JobState, places: ReadonlySet<number>): ReadonlyMap<number, TaskView[]> {
   const running = new Map(stages.map(({ index }) => [index, [] as TaskView[]]));
@@ -69,8 +92,9 @@ export function tasksElsewhere(
       !kinds.has(fitWorker(stage, task, terms, terms.earlierMs).worker.kind);
     const begun = [...stage.retryable, ...(running.get(stage.index) ?? [])];
     for (const task of begun) if (isSettled(task) && leaves(task)) found.add(task);
-    const others = [...begun.filter((task) => !isSettled(task)), ...firstsOf(stage)];
+    const others = begun.filter((task) => !isSettled(task));
     for (const task of largestThat(others, leaves)) found.add(task);
+    for (const task of firstsThat(state, stage, leaves)) found.add(task);
   }
   return found;
 }
