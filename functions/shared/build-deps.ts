@@ -52,6 +52,7 @@ import type { SchedulerDeps } from '../../src/app/scheduler-deps.ts';
 import type { RequestTally } from '../../src/contracts/requests.ts';
 import { Setting } from '../../src/contracts/settings.ts';
 import { epochMs } from '../../src/contracts/units.ts';
+import { pricesWithoutAddresses } from '../../src/contracts/prices.ts';
 import { mostWorkMs } from '../../src/core/model/time-limit.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { operators } from '../../src/operators/registry.ts';
@@ -99,6 +100,7 @@ function buildCommon(env: Environment, requests = meterOf(env)) {
     objects: new S3ObjectStore(s3Client(aws), { reads: s3ReadClient(aws), zonal: s3ZonalClients(aws) }),
     dataBucket: textSetting(env, Setting.dataBucket),
     zonalBuckets: zonalBucketsSetting(env),
+    ...(env[Setting.publicIps] === 'false' ? { prices: pricesWithoutAddresses } : {}),
   };
 }
 

@@ -6,7 +6,7 @@ import { parseInput } from './invalid.ts';
  * for. Lambda and Fargate on arm64, as they are deployed; Fargate on demand. Tasks on Spot are priced as on demand, too, since
  * what Spot costs changes by the day.
  *
- * Source of Fargate's on arm64: https://aws.amazon.com/fargate/pricing, "Linux/ARM".
+ * Source of Fargate's on arm64: https://aws.amazon.com/fargate/pricing, "Linux/ARM"; of the address: https://aws.amazon.com/vpc/pricing.
  */
 export const listPrices = {
   asOf: '2026-11-01',
@@ -15,6 +15,8 @@ export const listPrices = {
   lambdaRequest: 0.2 / 1e6,
   fargateVcpuHour: 0.03238,
   fargateGbHour: 0.00356,
+  /** The public IPv4 address of a task on Fargate, as those of the network that a deployment makes have one. */
+  publicAddressHour: 0.005,
   dynamoWrite: 0.625 / 1e6,
   dynamoRead: 0.125 / 1e6,
   /** PUT, COPY, POST and LIST. */
@@ -31,6 +33,9 @@ const price = z
   .min(0, 'must be dollars, 0 or more')
   .max(1e6, 'must be at most 1000000 dollars');
 
+/** The list where tasks on Fargate have no public addresses. */
+export const pricesWithoutAddresses: Prices = { ...listPrices, publicAddressHour: 0 };
+
 /** Prices that differ from the list: any of them, and the day and region of whoever says so. */
 export const priceOverridesSchema = z.strictObject({
   asOf: z.iso.date('must be a day such as "2026-11-01"').optional(),
@@ -39,6 +44,7 @@ export const priceOverridesSchema = z.strictObject({
   lambdaRequest: price.optional(),
   fargateVcpuHour: price.optional(),
   fargateGbHour: price.optional(),
+  publicAddressHour: price.optional(),
   dynamoWrite: price.optional(),
   dynamoRead: price.optional(),
   s3Put: price.optional(),

@@ -48,8 +48,8 @@ describe('the host fargate', () => {
     const dear = await runOne(onFargate(10, mapOf(10, 600_000)));
     const short = await runOne(onFargate(10, mapOf(10, 20_000)));
     // Ten tasks of 1 vCPU and 2 GB: for ten minutes each, and for one.
-    expect(dear.dollars).toBeCloseTo((10 * 600 * (0.03238 + 2 * 0.00356)) / 3_600, 2);
-    expect(short.dollars).toBeCloseTo((10 * 60 * (0.03238 + 2 * 0.00356)) / 3_600, 2);
+    expect(dear.dollars).toBeCloseTo((10 * 600 * (0.03238 + 2 * 0.00356 + 0.005)) / 3_600, 2);
+    expect(short.dollars).toBeCloseTo((10 * 60 * (0.03238 + 2 * 0.00356 + 0.005)) / 3_600, 2);
   });
 });
 

@@ -21,7 +21,8 @@ export function computeDollars(worker: Worker, workerMs: number, prices: Prices 
   if (workerMs <= 0) return 0; // It has not begun, and may never.
   const { vcpu, memoryMb } = fargateSizes[worker.size];
   const hours = Math.max(workerMs, fargateMinimumMs) / 3_600_000;
-  return hours * (vcpu * prices.fargateVcpuHour + (memoryMb / 1024) * prices.fargateGbHour);
+  const { fargateVcpuHour, fargateGbHour, publicAddressHour } = prices;
+  return hours * (vcpu * fargateVcpuHour + (memoryMb / 1024) * fargateGbHour + publicAddressHour);
 }
 
 /** What further time of attempts on such a worker costs in dollars, on top of time that was billed before. */

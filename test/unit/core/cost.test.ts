@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { pricesWithoutAddresses } from '../../../src/contracts/prices.ts';
 import { noCosts } from '../../../src/contracts/requests.ts';
 import { addRequests, computeDollars, costsOf, requestsOf, totalOf } from '../../../src/core/model/cost.ts';
 import { addTallies } from '../../../src/core/model/request-tally.ts';
@@ -37,8 +38,10 @@ describe('costs at list prices', () => {
       computeDollars({ kind: 'fargate', size: 'small' }, 60_000),
     );
     expect(computeDollars({ kind: 'fargate', size: 'small' }, 0)).toBe(0);
-    // A vCPU and 2 GB, on arm64 as tasks are deployed: $0.03238 and 2 x $0.00356.
-    expect(computeDollars({ kind: 'fargate', size: 'medium' }, 3_600_000)).toBeCloseTo(0.0395, 9);
+    // A vCPU and 2 GB, on arm64 as tasks are deployed: $0.03238 and 2 x $0.00356; and $0.005 for its public address.
+    const worker = { kind: 'fargate', size: 'medium' } as const;
+    expect(computeDollars(worker, 3_600_000)).toBeCloseTo(0.0445, 9);
+    expect(computeDollars(worker, 3_600_000, pricesWithoutAddresses)).toBeCloseTo(0.0395, 9);
   });
 
   it('are told by names that scripts rely on, and added to', () => {

@@ -43,8 +43,8 @@ it('adds to each stage what its attempts have told beyond its record, at the pri
     ['sum', 3_630_000],
   ]);
   expect(last.workerMs).toBe(3_639_000);
-  // An hour of 1 vCPU and 2 GB.
-  expect(last.compute).toBeCloseTo(0.5 + 0.03238 + 2 * 0.00356, 9);
+  // An hour of 1 vCPU, 2 GB and a public address.
+  expect(last.compute).toBeCloseTo(0.5 + 0.03238 + 2 * 0.00356 + 0.005, 9);
 });
 
 it('believes no worker whose clock is behind when somebody else has ended its attempt', () => {

@@ -227,8 +227,8 @@ describe('a tick of a job with a budget', () => {
     startWith(10, { kind: 'fargate', size: 'medium' });
     tick(0, { capDollars: 1 }, 1);
     ends('map/0/0', 1_000);
-    expect(dollarsSoFar(state, at(1_000))).toBeCloseTo((0.03238 + 2 * 0.00356) / 60, 9);
-    // A minute costs $0.00066, and its requests something: with the one that has ended five are within $0.004.
+    expect(dollarsSoFar(state, at(1_000))).toBeCloseTo((0.03238 + 2 * 0.00356 + 0.005) / 60, 9);
+    // A minute costs $0.00074, and its requests something: with the one that has ended five are within $0.004.
     expect(launched(tick(1_001, { capDollars: 0.004 }))).toHaveLength(4);
   });
 
