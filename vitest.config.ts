@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Minutes each: jobs that are killed, frozen, resumed, and sorts of a gigabyte. */
 const long = [
   'test/big/**',
-  'test/e2e/{budget,deaths,desk,examples,fargate-options,faults,first-job,hung-workers,inject,isolation,job-access,keepers-give-way,kept-outputs,local,lost-outputs,many-objects,orphans,package,packs,reread-parts,resume,rows,skew,taken-up,zonal,zonal-fargate}.test.ts',
+  'test/e2e/{budget,deaths,desk,examples,fargate-options,faults,first-job,hung-workers,inject,isolation,job-access,kept-outputs,local,lost-outputs,many-objects,orphans,package,packs,reread-parts,resume,rows,skew,taken-up,zonal,zonal-fargate}.test.ts',
   'test/property/worker/user-code.test.ts',
 ];
 

@@ -100,7 +100,6 @@ async function openSession(
     protection: await openProtection(deps, { jobId, plan, state, tickConfig }, now),
     watch: startWatch(deps.room),
     heldLaunches: [],
-    released: { attempts: new Set() },
     openStages: new Map(),
     heartbeatMs: deps.config.heartbeatMs,
     tickMs: deps.config.tickMs,

@@ -9,7 +9,6 @@ import type { Rng } from '../lib/rng.ts';
 import type { CopyQueue } from './copy-queue.ts';
 import type { GrantContext } from './ledger-words.ts';
 import type { LaunchQueue } from './launch-queue.ts';
-import type { ReleasedKeepers } from './release-keepers.ts';
 import type { LaunchWatch } from './observe-launches.ts';
 import type { Protection } from './protect-outputs.ts';
 import type { LaunchDecision, RunningJob } from './perform-decisions.ts';
@@ -89,8 +88,6 @@ export interface Session extends RunningJob {
   readonly protection: Protection;
   /** Launches of an earlier scheduler that wait until the lists of what their stages read are written anew. */
   readonly heldLaunches: LaunchDecision[];
-  /** Workers of the job that stayed for readers and were told to end, for want of room. */
-  readonly released: ReleasedKeepers;
   /** What it has learned of the room for its launches. */
   readonly watch: LaunchWatch;
   readonly rng: Rng;

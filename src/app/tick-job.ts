@@ -24,7 +24,6 @@ import { ownPlaces } from '../core/policy/own-places.ts';
 import { tellTick } from './open-journal.ts';
 import { copiesMade, keepUndecided, learnLosses, protectOutputs, takeCopies } from './protect-outputs.ts';
 import { findJob } from './query-jobs.ts';
-import { releaseKeepers } from './release-keepers.ts';
 import { clearInbox, readChanges } from './read-changes.ts';
 import { takeCounts } from './tell-costs.ts';
 import type { SchedulerDeps } from './scheduler-deps.ts';
@@ -150,17 +149,6 @@ function keepForNext(session: Session, used: TickBudget, decided: TickDecision):
   session.overBudget = decided.overBudget;
 }
 
-async function act(
-  deps: SchedulerDeps,
-  session: Session,
-  { decisions }: TickDecision,
-  now: EpochMs,
-): Promise<void> {
-  if (decisions.length > 0) await perform(deps, session, decisions, now);
-  else session.launches.pump(); // What the services' rates held back.
-  await releaseKeepers(deps, session, now);
-}
-
 async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Promise<TickDecision> {
   const now = deps.clock.now(); // The only clock reading of the tick.
   takeLaunches(deps, session, now);
@@ -214,7 +202,8 @@ async function tick(deps: SchedulerDeps, session: Session, job: JobRecord): Prom
   logDecisions(deps.log, session, decided, budget.slowNodes);
   if (decided.decisions.length > 0) apply(session, decided.decisions, now);
   tellTick(session, now, used, decided);
-  await act(deps, session, decided, now);
+  if (decided.decisions.length > 0) await perform(deps, session, decided.decisions, now);
+  else session.launches.pump(); // What the services' rates held back.
   await clearInbox(deps, session, inbox);
   const isOver = await keepKnowledge(deps, session, now, decided);
   await writeSummary(deps, session, now, isOver);
