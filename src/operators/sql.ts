@@ -133,8 +133,8 @@ export const sql: Operator = {
 };
 
 /**
- * Leaves out what the first file of all does not know: a task that read such a file would write rows of other columns than the
- * header that another task writes. Throws where the query's result had them, as by `*`.
+ * Leaves out what the first file of all does not know and the query does not name: a task that read such a file would write rows
+ * of other columns than the header that another task writes. Throws where the query's result had them, as by `*`.
  */
 async function narrow(
   engine: Engine,
@@ -149,16 +149,60 @@ async function narrow(
         found.push(...rows);
       return JSON.stringify(found);
     });
-  let before = wider.length === 0 ? '' : await columns();
-  for (const { name, stranger, known, narrowQuery } of wider) {
-    await engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS ${narrowQuery}`);
-    const after = await columns();
-    if (after !== before)
-      throw new BadInputError(
-        `the files of ${name} have different columns: ${JSON.stringify(stranger)} is not among ${known.join(', ')}`,
-      );
-    before = after;
+  if (wider.length === 0) return;
+  const before = await columns();
+  for (const table of wider) {
+    const named = await namedStrangers(engine, table, { before, columns });
+    await keepColumns(engine, table, named);
   }
+}
+
+/** Makes a table what its known columns and these others are. */
+const keepColumns = (
+  engine: Engine,
+  { name, known, query }: WiderTable,
+  others: readonly string[],
+): Promise<unknown> =>
+  engine.run(
+    `CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS SELECT ${[...known, ...others].map(sqlName).join(', ')} FROM (${query})`,
+  );
+
+/**
+ * The columns without which the query means nothing, of those that the first file of all has not: a task that lacks one fails by
+ * itself. In an order that is the same in all tasks. Throws where the result has another of them. Looks at the query at most twice
+ * for each.
+ *
+ * @param columns - Answers what the result's columns are, `before` at first.
+ */
+async function namedStrangers(
+  engine: Engine,
+  table: WiderTable,
+  { before, columns }: { readonly before: string; readonly columns: () => Promise<string> },
+): Promise<readonly string[]> {
+  const { name, known, strangers } = table;
+  let kept = strangers.toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
+  // Most often all are left out at once, else halves of them.
+  const groups: (readonly string[])[] = [strangers];
+  for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
+    const leftOut = new Set(group);
+    const rest = kept.filter((column) => !leftOut.has(column));
+    await keepColumns(engine, table, rest);
+    const after = await columns().catch((error: unknown) => {
+      // With all columns it was a query.
+      if (error instanceof BadInputError) return undefined;
+      throw error;
+    });
+    if (after === before) kept = rest;
+    else if (after !== undefined)
+      throw new BadInputError(
+        `the files of ${name} have different columns: ${JSON.stringify(group[0])} is not among ${known.join(', ')}`,
+      );
+    else if (group.length > 1) {
+      const half = Math.ceil(group.length / 2);
+      groups.push(group.slice(half), group.slice(0, half));
+    }
+  }
+  return kept;
 }
 
 function tablesOf({ inputs }: TaskContext, given: readonly string[] | undefined): readonly string[] {

@@ -12,10 +12,11 @@ import type { ColumnTypes } from './staged-ndjson.ts';
 /** A table with a column that the first file of all has not, which other tasks go by. */
 export interface WiderTable {
   readonly name: string;
-  readonly stranger: string;
   readonly known: readonly string[];
-  /** What it is with the known columns alone. */
-  readonly narrowQuery: string;
+  /** The columns that the first file has not; at least one. */
+  readonly strangers: readonly string[];
+  /** What gives its rows with all columns. */
+  readonly query: string;
 }
 
 /** Makes an input of a task a view of that name: CSV as texts, NDJSON by what its values are, stages as they were. */
@@ -57,10 +58,8 @@ function widerThan(
 ): WiderTable | undefined {
   // Names that differ in case alone are one to DuckDB.
   const names = new Set(known.map((column) => column.toLowerCase()));
-  const stranger = own.find((column) => !names.has(column.toLowerCase()));
-  if (stranger === undefined) return undefined;
-  const narrowQuery = `SELECT ${known.map(sqlName).join(', ')} FROM (${query})`;
-  return { name, stranger, known, narrowQuery };
+  const strangers = own.filter((column) => !names.has(column.toLowerCase()));
+  return strangers.length === 0 ? undefined : { name, known, strangers, query };
 }
 
 /** Files of Parquet as a view: the columns of the first file of all in its order, then those that it has not. */

@@ -15,31 +15,31 @@ import { putSource } from '../../support/worker-fixtures.ts';
 
 const { signal } = new AbortController();
 
-/** What tasks write that read a file each, made by these queries, laid end to end. */
+/** What tasks write, laid end to end, of which each reads the files that these queries make, one or several. */
 async function written(
-  queries: readonly string[],
+  tasks: readonly (string | readonly string[])[],
   options: { readonly query: string; readonly output: 'csv' | 'ndjson' },
 ): Promise<string> {
   const objects = new MemoryObjectStore();
-  const segments: SourceSegment[] = [];
+  const segments: SourceSegment[][] = tasks.map(() => []);
+  const files = tasks.flatMap((queries, task) => [queries].flat().map((query) => ({ query, task })));
   const dir = await mkdtemp(join(tmpdir(), 'parquet-'));
   try {
     const engine = await Engine.open({ scratchDir: dir, signal });
-    for (const [index, query] of queries.entries()) {
+    for (const [index, { query, task }] of files.entries()) {
       const path = join(dir, String(index));
       await engine.run(`COPY (${query}) TO '${path}' (FORMAT parquet)`);
-      segments.push(
-        await putSource(objects, { bucket: 'in', key: `${String(index)}.parquet` }, await readFile(path)),
-      );
+      const place = { bucket: 'in', key: `${String(index)}.parquet` };
+      segments[task]?.push(await putSource(objects, place, await readFile(path)));
     }
     engine.close();
   } finally {
     await rm(dir, { recursive: true });
   }
   let all = '';
-  for (const [task, segment] of segments.entries()) {
+  for (const [task, own] of segments.entries()) {
     const source = sourceInput({
-      ...{ format: 'parquet', header: true, onBadRecord: 'fail', first: segments[0], segments: [segment] },
+      ...{ format: 'parquet', header: true, onBadRecord: 'fail', first: segments[0]?.[0], segments: own },
       reading: { objects, signal, onBytes: () => undefined },
       meter: new AttemptMeter(new MemoryClock(), signal, () => 0),
     });
@@ -89,5 +89,32 @@ describe('Parquet files with their columns in different orders', () => {
     expect(await written([narrow, wide], { ...star, output: 'ndjson' })).toBe(
       '{"a":5,"c":6.5}\n{"a":1,"c":2.5,"b":"x"}\n',
     );
+  });
+
+  const more = "SELECT 'z' AS d, 'w' AS b, 7.5::DOUBLE AS c, 8 AS a";
+  it.each([
+    ['SELECT a, b FROM input ORDER BY a', 'a,b\n1,x\n5,\n5,\n8,w\n'],
+    ["SELECT a FROM input WHERE b >= 'a' ORDER BY a", 'a\n1\n8\n'],
+    ['SELECT count(b) AS n FROM input', 'n\n1\n1\n'],
+    ['SELECT * EXCLUDE (b) FROM input WHERE a = 1', 'a,c\n1,2.5\n'],
+  ])('give what the first has not where the query names it: %s', async (query, text) => {
+    const tasks = [
+      [narrow, wide],
+      [narrow, query.includes('*') ? wide : more],
+    ];
+    const expected = query.includes('*') ? `${text}1,2.5\n` : text;
+    expect(await written(tasks, { ...star, query })).toBe(expected);
+  });
+
+  it('are refused where the query has others of the first by a star, and lie in one order where it names all', async () => {
+    const tasks = [
+      [narrow, more],
+      [narrow, "SELECT 1 AS a, 'x' AS b, 2.5::DOUBLE AS c, 'y' AS d"],
+    ];
+    await expect(written(tasks, { ...star, query: 'SELECT *, b FROM input' })).rejects.toThrow(
+      'the files of input have different columns: "d" is not among a, c',
+    );
+    const query = 'SELECT *, b AS e, d AS f FROM input WHERE a <> 5';
+    expect(await written(tasks, { ...star, query })).toBe('a,c,b,d,e,f\n8,7.5,w,z,w,z\n1,2.5,x,y,x,y\n');
   });
 });

@@ -58,8 +58,11 @@ describe('sql', { timeout: 60_000 }, () => {
     await expect(at('SELECT input AS row FROM input', 1, files)).rejects.toThrow('"extra"');
     expect(await at('SELECT x, id FROM input', 1, files)).toBe('20,2\n');
     expect(await at('SELECT count(*) AS n FROM input -- all', 1, files)).toBe('1\n');
-    // Other tasks do not find it.
-    await expect(at('SELECT extra FROM input', 1, files)).rejects.toThrow(/options\.query: .*extra/);
+    // Of what a query names itself, a task without it says so.
+    expect(await at('SELECT id, extra FROM input', 1, files)).toBe('2,no\n');
+    expect(await at("SELECT id FROM input WHERE extra = 'no'", 1, files)).toBe('2\n');
+    await expect(at('SELECT id, extra FROM input', 0, files)).rejects.toThrow(/options\.query: .*extra/);
+    await expect(at('SELECT *, none FROM input', 1, files)).rejects.toThrow(/options\.query: .*none/);
     expect(await at('SELECT * FROM input', 0, ['id,x,extra\n2,20,no\n'], 1)).toBe('id,x,extra\n2,20,no\n');
   });
 
