@@ -88,7 +88,10 @@ async function addParquet(
     // Its own type, where it has the column: rows are written as they were without a look at that file.
     ...first.map(([column, type]) => {
       const mine = nameThere.get(column.toLowerCase());
-      return `${mine === undefined ? `NULL::${type}` : sqlName(mine)} AS ${sqlName(column)}`;
+      if (mine !== undefined) return `${sqlName(mine)} AS ${sqlName(column)}`;
+      // The text of a struct whose fields have no names, as DuckDB writes a UNION, is no type that can be given.
+      const none = type.includes('STRUCT(') ? `(SELECT ${sqlName(column)} FROM (${head}))` : `NULL::${type}`;
+      return `${none} AS ${sqlName(column)}`;
     }),
     ...there.flatMap(([column]) => (told.has(column.toLowerCase()) ? [] : [sqlName(column)])),
   ];

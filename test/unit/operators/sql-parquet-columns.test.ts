@@ -78,6 +78,14 @@ describe('Parquet files with their columns in different orders', () => {
     );
   });
 
+  it('know one of a type that has no text, as DuckDB writes a UNION', async () => {
+    const union = "SELECT 1 AS a, 'x'::UNION(n INTEGER, s VARCHAR) AS u";
+    const query = 'SELECT a, u IS NULL AS none, typeof(u) AS t FROM input';
+    expect(await written([union, narrow], { query, output: 'csv' })).toBe(
+      'a,none,t\n1,false,"STRUCT(UTINYINT, INTEGER, VARCHAR)"\n5,true,"STRUCT(UTINYINT, INTEGER, VARCHAR)"\n',
+    );
+  });
+
   it('are refused where the first has not all columns of CSV, and not where the query names its own', async () => {
     await expect(written([narrow, wide], star)).rejects.toThrow(
       'the files of input have different columns: "b" is not among a, c',
