@@ -76,6 +76,9 @@ describe('Parquet files with their columns in different orders', () => {
     expect(await written([wide, narrow], { query, output: 'ndjson' })).toBe(
       '{"t":"VARCHAR","b":"x"}\n{"t":"VARCHAR","b":"-"}\n',
     );
+    expect(await written([wide, narrow], { ...star, output: 'ndjson' })).toBe(
+      '{"a":1,"b":"x","c":2.5}\n{"a":5,"b":null,"c":6.5}\n',
+    );
   });
 
   it('know one of a type that has no text, as DuckDB writes a UNION', async () => {
