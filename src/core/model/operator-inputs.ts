@@ -185,6 +185,10 @@ function checkSides({ spec, index }: GraphStage, senders: Senders): void {
   }
   const asText = (side: StageSpec): boolean => side.options['keysAsText'] === true;
   if (left === undefined || right === undefined || asText(left) === asText(right)) return;
+  // Cells of CSV are texts whether or not a side says so.
+  const lacking = asText(left) ? right : left;
+  const rows = lacking === spec ? spec.inputs.slice(0, 1) : lacking.inputs;
+  if (rows.every((input) => isSource(input) && input.format === 'csv')) return;
   const place = senders.get(right.name)?.index ?? index;
   throw refusal(
     `stages[${place}].options.keysAsText`,

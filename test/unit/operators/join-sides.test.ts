@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { checkSpec } from '../../../src/app/submit-job.ts';
+import { checkSpec } from '../../../src/app/check-spec.ts';
 import { parseInput } from '../../../src/contracts/invalid.ts';
 import { jobSpecSchema, type JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { operators } from '../../../src/operators/registry.ts';
 
 type Stage = JobSpecInput['stages'][number];
+type Format = 'csv' | 'ndjson';
 
 /** What a job of these stages is refused with. */
 function refusal(...stages: readonly Stage[]): string | undefined {
@@ -22,9 +23,9 @@ function refusal(...stages: readonly Stage[]): string | undefined {
 }
 
 describe('the two sides of a join', () => {
-  const side = (name: string, more = {}): Stage => ({
+  const side = (name: string, more = {}, formats: readonly Format[] = ['ndjson']): Stage => ({
     ...{ name, operator: 'join-map', options: { key: 'k', ...more } },
-    inputs: [{ s3: [`s3://bucket/${name}`], format: 'ndjson' }],
+    inputs: formats.map((format) => ({ s3: [`s3://bucket/${name}.${format}`], format })),
   });
   const keys = { leftKey: 'k', rightKey: 'k' };
   const reduce = (more = {}): Stage => ({
@@ -34,10 +35,10 @@ describe('the two sides of a join', () => {
       { stage: 'right', pattern: 'all-to-all' },
     ],
   });
-  const probe = (more = {}): Stage => ({
+  const probe = (more = {}, format: Format = 'ndjson'): Stage => ({
     ...{ name: 'join', operator: 'join-probe', options: { key: 'k', ...keys, ...more } },
     inputs: [
-      { s3: ['s3://bucket/left'], format: 'csv' },
+      { s3: ['s3://bucket/left'], format },
       { stage: 'right', pattern: 'broadcast' },
     ],
   });
@@ -56,6 +57,23 @@ describe('the two sides of a join', () => {
     expect(refusal(side('right'), probe(asText))).toBe(
       'stages[0].options.keysAsText must be true in stage right, as it is in stage join: stage join joins the two, and keys that are equal would not meet',
     );
+  });
+
+  it('may leave it out where all cells are texts anyway', () => {
+    const asText = { keysAsText: true };
+    expect(refusal(side('left', asText), side('right', {}, ['csv', 'csv']), reduce())).toBeUndefined();
+    expect(refusal(side('left', {}, ['csv']), side('right', asText), reduce())).toBeUndefined();
+    expect(refusal(side('right', asText), probe({}, 'csv'))).toBeUndefined();
+    expect(refusal(side('right', {}, ['csv']), probe(asText))).toBeUndefined();
+    // Keys of NDJSON meet those of CSV as they do without it on either side.
+    expect(refusal(side('left', {}, ['csv']), side('right'), reduce())).toBeUndefined();
+    for (const job of [
+      [side('left', asText), side('right', {}, ['csv', 'ndjson']), reduce()],
+      [side('left', asText, ['csv']), side('right'), reduce()],
+      [side('right', asText), probe()],
+      [side('right'), probe(asText, 'csv')],
+    ])
+      expect(refusal(...job)).toMatch(/\.keysAsText must be /);
   });
 
   it('have the keys that the join takes for theirs', () => {
