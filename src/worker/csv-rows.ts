@@ -29,8 +29,8 @@ export interface CsvForm {
 
 /**
  * What the first record of a later part is, beside the columns that the first part names: jobs write the header into that
- * alone, and others the same one into each. Undefined where it may be either: another number of fields, or another header of
- * mostly the same names.
+ * alone, and others the same one into each. Undefined where it may be neither: another number of fields, or each name once in
+ * another order.
  */
 export function firstOfPart(
   fields: readonly string[],
@@ -38,8 +38,9 @@ export function firstOfPart(
 ): 'header' | 'row' | undefined {
   if (fields.length !== columns.length) return undefined;
   if (fields.every((field, index) => field === columns[index])) return 'header';
-  const names = new Set(columns);
-  return fields.filter((field) => names.has(field)).length * 2 > fields.length ? undefined : 'row';
+  // Values may be names too, as empty ones and numbers are: all of them at once are another header.
+  const values = new Set(fields);
+  return columns.every((name) => values.has(name)) ? undefined : 'row';
 }
 
 /**

@@ -14,7 +14,7 @@ async function* inputBlocks(input: TaskInput): AsyncGenerator<CsvBlock> {
 }
 
 /** Rows of a later part beside a first one, read as rows and as bytes, whole or in two pieces. */
-async function read(first: string, part: string, cut?: number) {
+async function read(first: string, part: string, cut?: number, columns = ['id', 'name']) {
   const objects = new MemoryObjectStore();
   const put = (name: string, text: string): Promise<SourceSegment> =>
     putSource(objects, { bucket: 'input', key: `out/${name}` }, Buffer.from(text));
@@ -45,7 +45,7 @@ async function read(first: string, part: string, cut?: number) {
           .slice(0, -1)
           .map((line) => `${columns.join()}=${line}`),
       );
-    expect(await input.firstColumns?.()).toEqual(['id', 'name']);
+    expect(await input.firstColumns?.()).toEqual(columns);
   }
   return { rows, lines };
 }
@@ -64,6 +64,15 @@ describe('a later part of CSV', () => {
     const { rows, lines } = await read('id,name\n1,a\n', '"id",name\r\n2,id\n', cut);
     expect(rows).toEqual([{ id: '2', name: 'id' }]);
     expect(lines).toEqual(['id,name=2,id']);
+  });
+
+  it.each([
+    ['columns without names', '"",a,b\n', '7,,\n', { '': '7', a: '', b: '' }],
+    ['numbers for names', '1,2,3\n', '2,2,1\n', { 1: '2', 2: '2', 3: '1' }],
+    ['most names as values', 'x,y,z\n', 'z,x,w\n', { x: 'z', y: 'x', z: 'w' }],
+  ])('may begin with a row of %s', async (_what, first, part, row) => {
+    const { rows } = await read(first, part, undefined, first.trim().replaceAll('"', '').split(','));
+    expect(rows).toEqual([row]);
   });
 
   it.each([
