@@ -36,11 +36,12 @@ export function withPartHeaders(
   for (const { object, part } of parts.toReversed())
     if (part?.number === 0) firsts.set(placeOf(object, part.directory), object);
   return parts.map(({ object, part }) => {
-    if (part === undefined || object.sizeBytes === 0) return object;
+    if (part === undefined) return object;
     const place = placeOf(object, part.directory);
+    // An empty one too: those behind it are not those of the directory before.
     if (part.number === 0) firsts.set(place, object);
     const first = firsts.get(place);
-    if (part.number === 0 || first?.sizeBytes === 0) return object;
+    if (part.number === 0 || object.sizeBytes === 0 || first?.sizeBytes === 0) return object;
     if (first === undefined)
       throw new InvalidInputError(`${field}: ${withoutFirstPart(uriOf(object))}`, { field });
     return { ...object, headerIn: first };

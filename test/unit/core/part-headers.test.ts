@@ -43,6 +43,17 @@ describe('the part that has the header', () => {
     ]);
   });
 
+  it('is none of another directory where the first of staged files is empty', () => {
+    const names = ['0-part-00000', '1-part-00001', '2-part-00000', '3-part-00001'];
+    const sizes = [10, 10, 0, 10];
+    expect(headersOf(names.map((name, index) => object(`input/3f/${name}`, sizes[index])))).toEqual([
+      undefined,
+      'input/3f/0-part-00000',
+      undefined,
+      undefined,
+    ]);
+  });
+
   it('is looked for by the name behind that of a packing', () => {
     expect(headersOf(['a/part-00000.gz', 'a/part-00001.gz'])).toEqual([undefined, 'a/part-00000.gz']);
   });
