@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
-import { isSource, type JobSpec, type SourceInput } from '../../contracts/job-spec.ts';
+import { isSource, type JobSpec, type OperatorName, type SourceInput } from '../../contracts/job-spec.ts';
 import { inputManifestKey, type ObjectRef, type PlanPlace } from '../../contracts/keys.ts';
 import { limits } from '../../contracts/limits.ts';
 import { defaultPolicyConfig } from '../../contracts/policy-config.ts';
@@ -39,11 +39,22 @@ interface SizedStage {
   readonly tasks: number;
 }
 
+/** Operators that read rows of their sources; others read lines, whatever the format. Code may read either. */
+const rowReaders: ReadonlySet<string> = new Set<OperatorName>([
+  'groupby-map',
+  'join-map',
+  'join-probe',
+  'sql',
+]);
+
 function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['splits'] {
   return stage.spec.inputs.map((input, number) => {
     if (!isSource(input)) return undefined;
     const field = inputField(stage.index, number);
-    return splitObjects(withPartHeaders(sources.get(field) ?? [], input, field), {
+    const { operator } = stage.spec;
+    const objects = sources.get(field) ?? [];
+    const readsRows = operator === undefined || rowReaders.has(operator);
+    return splitObjects(readsRows ? withPartHeaders(objects, input, field) : objects, {
       format: input.format,
       splitBytes: input.splitBytes,
       multiline: input.multiline,

@@ -80,6 +80,21 @@ function plan(spec: JobSpecInput, sizes: Record<string, number[]>) {
 const source = { s3: ['s3://input/'], splitBytes: 100 };
 
 describe('planStages', () => {
+  it.each(['exec', 'grep', 'groupby-map'] as const)(
+    'asks for the part that has the header of CSV where a stage reads rows, and not of bytes: %s',
+    (operator) => {
+      const inputs = [{ ...source, format: 'csv' as const }];
+      const planned = () =>
+        planStages(
+          parseInput(jobSpecSchema, { name: 'x', stages: [{ name: 'x', operator, inputs }] }),
+          new Map([['stages[0].inputs[0]', [object('out/part-00003', 10)]]]),
+          context,
+        );
+      if (operator === 'groupby-map') expect(planned).toThrow(/part-00003 has the name of a later part/);
+      else expect(JSON.stringify(planned().manifests)).not.toContain('headerIn');
+    },
+  );
+
   it('gives a shuffle as many tasks as its producer has partitions, and says where task lines lie', () => {
     const { plan: planned, manifests } = plan(
       {
