@@ -165,7 +165,8 @@ export class MemoryObjectStore implements ObjectStore {
 /** Same bytes, same etag, as in S3; wide enough for tests, no defence against an adversary. */
 function etagOf(body: Uint8Array): string {
   let hash = 0x811c9dc5;
-  for (const byte of body) hash = Math.imul(hash ^ byte, 0x01000193);
+  // By place: an iterator takes eight times as long, and every byte that is stored comes by here.
+  for (let place = 0; place < body.length; place++) hash = Math.imul(hash ^ (body[place] ?? 0), 0x01000193);
   return `"${(hash >>> 0).toString(16).padStart(8, '0')}${fnv1a(`${hash}/${body.length}`).toString(16).padStart(8, '0')}"`;
 }
 
