@@ -29,16 +29,21 @@ const broad = [
   'test/contract/ports/{job-units,lost-answers,objects-in-s3,spoilt-places,stores-in-dynamodb,unreadable-records}.test.ts',
   'test/e2e/{copied-outputs,deadlines,plan,programs,slow-reads}.test.ts',
   'test/property/{capacity-freezes,clone-preemption,copied-outputs,handed-over-anywhere,harmed-anywhere,replay,split-typescript-joins}.test.ts',
-  'test/sim/{adversarial-stages,copies,copies-beside-fargate,determinism,dolly,faults,found-stages,hard-stages,jockey-control,job-cost,lambda-queue,mixed-features,room-that-falls,short-tasks,silent-copies,worker-reports}.test.ts',
+  'test/sim/{adversarial-stages,copies,copies-beside-fargate,default-on-lambda,determinism,dolly,faults,found-stages,hard-stages,jockey-control,job-cost,lambda-queue,mixed-features,room-that-falls,short-tasks,silent-copies,worker-reports}.test.ts',
   'test/unit/app/{bursts,capacity-units,errors-by-kind,finish-once,hard-writes,names-as-keys,packs,residents,scheduler-memory}.test.ts',
-  'test/unit/cli/{job-file,kept-checks}.test.ts',
+  'test/unit/cli/{checkout-job-file,job-file,kept-checks}.test.ts',
   'test/unit/operators/{ere,exec-group,groupby-engine}.test.ts',
   'test/unit/traces/public-traces.test.ts',
   'test/unit/worker/{attempt-units,job-bundles,many-objects,reads-at-rate,sampled-blocks,user-code}.test.ts',
 ];
 
 /** Without processes, servers and clocks, and with nothing that one file could leave to the next: they share what they load. */
-const pure = ['test/unit/{contracts,core,lib,report}/**/*.test.ts'];
+const pure = [
+  'test/functions/{api-bodies,api-fields,api-pages,api-routes,caught-error,ended-batch,learning,own-stops,settings,task-memory,worker-ended}.test.ts',
+  'test/property/core/**/*.test.ts',
+  'test/sim/**/*.test.ts',
+  'test/unit/{app,contracts,core,dataflow,experiments,lib,report,traces}/**/*.test.ts',
+];
 
 /** Whole jobs through the command: what has to work before anything else does. */
 const essential = ['test/e2e/{reader,run,user-code}.test.ts'];
@@ -88,7 +93,9 @@ function project(
   };
 }
 
-const elsewhere = filesOf([...long, ...judging, ...campaigns, ...broad, ...pure, ...essential]);
+/** What `npm test` leaves out. */
+const unhurried = filesOf([...long, ...judging, ...campaigns, ...broad]);
+const elsewhere = [...unhurried, ...filesOf([...pure, ...essential])];
 /** Of whole jobs and campaigns. */
 const testTimeout = 300_000;
 
@@ -99,10 +106,11 @@ export default defineConfig(({ mode }) => ({
     // `npm test` runs in this mode, and makes a tenth of the random draws of `npm run test:all`.
     env: mode === 'quick' ? { OUTRIDER_TEST_DRAWS: '0.1' } : {},
     projects: [
-      project('short', ['test/**'], { exclude: elsewhere, workers: 2, place: 0 }),
-      project('pure', pure, { isolate: false, workers: 2, place: 0 }),
-      // One at a time: each starts processes of its own, which want the machine.
-      project('essential', essential, { testTimeout, workers: 1, place: 1 }),
+      // More than the two cores that they are timed on: many wait for a process or a pause of a client.
+      project('short', ['test/**'], { exclude: elsewhere, workers: 3, place: 0 }),
+      project('pure', pure, { exclude: unhurried, isolate: false, workers: 3, place: 0 }),
+      // After the others: each starts processes of its own, which want the machine.
+      project('essential', essential, { testTimeout, workers: 2, place: 1 }),
       project('broad', broad, { workers: 2, place: 2 }),
       project('campaigns', campaigns, {
         testTimeout,
