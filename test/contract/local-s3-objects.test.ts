@@ -355,6 +355,32 @@ describe('faults', () => {
   });
 });
 
+it('says in words that the disk is full, by a status upon which clients try again', async () => {
+  const noSpace = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  let fullFor = 1;
+  fault = () => {
+    if (fullFor-- > 0) throw noSpace;
+    return undefined;
+  };
+  const retrying = clientOf(bench.server, 2);
+  try {
+    await expect(put('late', 'v')).rejects.toMatchObject({
+      name: 'StorageFull',
+      message:
+        'the disk is full where the stack keeps its data: make room there, and try again (ENOSPC: no space left on device, write)',
+      $metadata: { httpStatusCode: 500 },
+    });
+    fullFor = 1;
+    const { $metadata } = await retrying.send(
+      new PutObjectCommand({ Bucket: BUCKET, Key: 'late', Body: 'v' }),
+    );
+    expect($metadata.attempts).toBe(2);
+  } finally {
+    fault = undefined;
+    retrying.destroy();
+  }
+});
+
 describe('a restart', () => {
   it('finds all objects again', async () => {
     await put('kept/one', '1');

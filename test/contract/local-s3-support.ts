@@ -47,13 +47,13 @@ export async function startBench(options: Partial<S3ServerOptions> = {}): Promis
   };
 }
 
-export function clientOf(server: S3Server): S3Client {
+export function clientOf(server: S3Server, maxAttempts = 1): S3Client {
   return new S3Client({
     endpoint: server.endpoint,
     region: REGION,
     credentials: CREDENTIALS,
     forcePathStyle: true,
-    maxAttempts: 1,
+    maxAttempts,
   });
 }
 

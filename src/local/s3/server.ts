@@ -321,12 +321,12 @@ function written(response: ServerResponse, bytes: Buffer): Promise<void> {
   });
 }
 
-/** What lasts until somebody makes room is no fault of the service, for which clients would ask again. */
+/** A disk that is full is named, but may have room again before clients give up: a job that runs does not end by it. */
 function unforeseen(error: unknown): S3Error {
   const full = fullDiskText(error);
   return full === undefined
     ? new S3Error(500, 'InternalError', `We encountered an internal error: ${String(error)}`)
-    : badRequest(STORAGE_FULL, full);
+    : new S3Error(500, STORAGE_FULL, full);
 }
 
 function sendError(
