@@ -1,3 +1,4 @@
+import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 
 const reasons: ReadonlyMap<unknown, string> = new Map([
@@ -24,6 +25,13 @@ const LEAST_BYTES = 4 * 1024 * 1024;
 export async function whyNoRoom(dir: string, leastBytes = LEAST_BYTES): Promise<string | undefined> {
   const found = await statfs(dir).catch(() => undefined);
   // Some file systems do not tell their size.
-  if (found === undefined || found.blocks === 0 || found.bavail * found.bsize >= leastBytes) return undefined;
+  if (found === undefined || found.blocks === 0) return undefined;
+  if (freeBytes(found, process.getuid?.()) >= leastBytes) return undefined;
   return `the disk is full where the stack keeps its data, ${dir}: make room there, and try again; nothing was begun`;
 }
+
+/** What a user may still write to a file system. Part of what is free many of them keep for root. */
+export const freeBytes = (
+  { bsize, bfree, bavail }: Pick<StatsFs, 'bsize' | 'bfree' | 'bavail'>,
+  uid: number | undefined,
+): number => (uid === 0 ? bfree : bavail) * bsize;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fullDiskText, whyNoRoom } from '../../../src/local/full-disk.ts';
+import { freeBytes, fullDiskText, whyNoRoom } from '../../../src/local/full-disk.ts';
 
 const systemError = (code: string): Error => Object.assign(new Error(`${code}: refused, write`), { code });
 
@@ -25,4 +25,11 @@ it('refuses to begin where there is less room than a job needs, and nowhere else
     `the disk is full where the stack keeps its data, ${dir}: make room there, and try again; nothing was begun`,
   );
   expect(await whyNoRoom(`${dir}/none`, Infinity)).toBeUndefined();
+});
+
+it('counts what a file system keeps for root as room for root alone', () => {
+  const found = { bsize: 4096, bfree: 300, bavail: 100 };
+  expect([freeBytes(found, 0), freeBytes(found, 1000), freeBytes(found, undefined)]).toEqual([
+    1_228_800, 409_600, 409_600,
+  ]);
 });
