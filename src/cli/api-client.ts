@@ -53,7 +53,7 @@ export interface ApiSettings {
 /**
  * The REST API (`contracts/api.ts`). Every call throws `InvalidInputError`, `NotFoundError` or `ConflictError`
  * as the API says, and `ServiceUnavailableError` where it does not answer after several attempts; its details say `isUnsent`
- * where none of them can have reached anybody.
+ * where none of them can have reached anybody, and those of a `StoreRefusedError` `isUnsent: false` where an earlier one may have.
  */
 export interface ApiClient {
   readonly apiUrl: string;
@@ -189,6 +189,9 @@ async function requestJson<T>(
         isExpired = true;
         continue;
       }
+      // Refused now, it may have been taken at a try whose answer was lost.
+      if (error instanceof StoreRefusedError && !isUnsent)
+        throw new StoreRefusedError(error.message, { ...error.details, isUnsent }, { cause: error });
       if (!(error instanceof ServiceUnavailableError) || options.signal?.aborted === true) throw error;
       isUnsent &&= error.details['isUnsent'] === true;
       const isBusy = options.isPatient === true && saysBusy(error);

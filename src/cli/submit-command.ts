@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import type { SubmitResponse } from '../contracts/api.ts';
+import { AccessDeniedError, StoreRefusedError } from '../contracts/errors.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { outputOf, renderJob } from '../report/job-table.ts';
 import { type ApiClient, makeApiClient } from './api-client.ts';
@@ -130,8 +131,7 @@ async function startJob(
   } catch (error) {
     // A job that was accepted may yet read its inputs; of one that was refused nobody does.
     if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
-    const isUnanswered = error instanceof ServiceUnavailableError && error.details['isUnsent'] !== true;
-    if (signal.aborted || isUnanswered)
+    if (signal.aborted || mayBeAccepted(error, options.clientToken !== undefined))
       console.err(
         `the job may have been accepted: submit it again with --client-token ${quote(clientToken)}, which starts it once\n`,
       );
@@ -139,6 +139,17 @@ async function startJob(
   } finally {
     staged.settle(); // From now on the job says what it reads.
   }
+}
+
+/**
+ * Whether a job may be on record for a submission that failed. A service that is refused the start of its execution has
+ * recorded it; the front of a local stack, which answers 507, has asked nobody, but an earlier try may have come through.
+ */
+function mayBeAccepted(error: unknown, isTokenGiven: boolean): boolean {
+  if (error instanceof ServiceUnavailableError) return error.details['isUnsent'] !== true;
+  if (error instanceof AccessDeniedError) return true;
+  if (!(error instanceof StoreRefusedError)) return false;
+  return isTokenGiven || error.details['isUnsent'] === false || error.details['status'] !== 507;
 }
 
 /** What one does with a job that goes on. */

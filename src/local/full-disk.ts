@@ -27,7 +27,8 @@ export async function whyNoRoom(dir: string, leastBytes = LEAST_BYTES): Promise<
   // Some file systems do not tell their size.
   if (found === undefined || found.blocks === 0) return undefined;
   if (freeBytes(found, process.getuid?.()) >= leastBytes) return undefined;
-  return `the disk is full where the stack keeps its data, ${dir}: make room there, and try again; nothing was begun`;
+  // Not that nothing was begun: of a submission that is sent again, the job may be there.
+  return `the disk is full where the stack keeps its data, ${dir}, and no new job can be begun: make room there, and try again`;
 }
 
 /** What a user may still write to a file system. Part of what is free many of them keep for root. */

@@ -33,6 +33,8 @@ export class FakeService {
   private readonly tokens = new Set<string>();
   /** How many submissions are taken whose answers are lost. */
   lostAnswers = 0;
+  /** What submissions are answered that are not taken, one each. */
+  readonly submitRefusals: [status: number, answer: unknown][] = [];
   /** How many questions after a job are answered that something broke before it is told of. */
   outages = 0;
 
@@ -90,6 +92,8 @@ export class FakeService {
       const request = submitRequestSchema.parse(JSON.parse(body));
       this.bodies.push(request);
       const { clientToken = '' } = request;
+      const refusal = this.submitRefusals.shift();
+      if (refusal !== undefined) return refusal;
       const isFirst = !this.tokens.has(clientToken);
       if (clientToken !== '') this.tokens.add(clientToken);
       if (this.lostAnswers-- > 0) return [504, { message: 'Endpoint request timed out' }];

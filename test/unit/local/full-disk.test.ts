@@ -22,7 +22,7 @@ it('refuses to begin where there is less room than a job needs, and nowhere else
   const { dirname: dir } = import.meta;
   expect(await whyNoRoom(dir, 1)).toBeUndefined();
   expect(await whyNoRoom(dir, Infinity)).toBe(
-    `the disk is full where the stack keeps its data, ${dir}: make room there, and try again; nothing was begun`,
+    `the disk is full where the stack keeps its data, ${dir}, and no new job can be begun: make room there, and try again`,
   );
   expect(await whyNoRoom(`${dir}/none`, Infinity)).toBeUndefined();
 });
