@@ -228,6 +228,7 @@ export class ObjectStore {
         throw error;
       }
       // Missing where a removal of the bucket was cut short.
+      await mkdir(join(dir, 'uploads'), { recursive: true });
       await mkdir(join(dir, 'objects'), { recursive: true });
       const createdMs = createdIn(text) ?? (await this.noteAnew(dir));
       const bucket = { name, dir, createdMs, index: new KeyIndex() };

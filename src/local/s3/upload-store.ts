@@ -164,11 +164,19 @@ export async function removeUpload(bucket: Bucket, uploadId: string): Promise<vo
   await rm(uploadDir(bucket, uploadId), { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Removes what a crash left of uploads that nobody can go on with: those without a note, or with a torn one. */
+/**
+ * Removes what a crash left of uploads that nobody can go on with: those without a note, or with a torn one. One whose note
+ * the system cannot read, or that it cannot remove, stays: all else can be served.
+ */
 export async function sweepUploads(bucket: Bucket): Promise<void> {
-  for (const uploadId of await readdir(join(bucket.dir, 'uploads')))
-    if (isUploadId(uploadId) && (await readUpload(bucket, uploadId)) === undefined)
-      await removeUpload(bucket, uploadId);
+  for (const uploadId of await readdir(join(bucket.dir, 'uploads'))) {
+    if (!isUploadId(uploadId)) continue;
+    try {
+      if ((await readUpload(bucket, uploadId)) === undefined) await removeUpload(bucket, uploadId);
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error)) throw error;
+    }
+  }
 }
 
 /** Undefined where there is none, or its note is torn: then it is lost, as is a task's whose process has ended. */

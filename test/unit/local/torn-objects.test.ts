@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -102,5 +102,26 @@ describe('a store of objects whose files a crash has torn', () => {
     const { bucket: again } = await reopened(rootDir);
     expect(await listUploads(again)).toEqual([whole]);
     expect(await readdir(join(bucket.dir, 'uploads'))).toEqual([whole.uploadId]);
+  });
+
+  it('opens where the folder of uploads is gone', async () => {
+    const { rootDir, bucket: before } = await storeOf('one');
+    await rm(join(before.dir, 'uploads'), { recursive: true });
+    const { store, bucket } = await reopened(rootDir);
+    expect(keysIn(bucket)).toEqual(['one']);
+    const note = { initiatedMs: 1, headers: {}, userMetadata: {} };
+    const upload = await createUpload(bucket, store.scratch, { ...note, key: 'new' });
+    expect(await listUploads(bucket)).toEqual([upload]);
+  });
+
+  it('leaves an upload whose note cannot be read, and opens with all else', async () => {
+    const { rootDir, bucket: before } = await storeOf('one');
+    const [unread, lost] = ['0'.repeat(32), 'f'.repeat(32)];
+    // Read as a file, a directory fails as a broken disk does.
+    await mkdir(join(before.dir, 'uploads', unread, 'upload.json'), { recursive: true });
+    await mkdir(join(before.dir, 'uploads', lost));
+    const { bucket } = await reopened(rootDir);
+    expect(keysIn(bucket)).toEqual(['one']);
+    expect(await readdir(join(bucket.dir, 'uploads'))).toEqual([unread]);
   });
 });
