@@ -161,9 +161,12 @@ export async function submitJob(
   try {
     checkRequestedSpec(spec, deps);
   } catch (cause) {
-    // Whoever repeats a submission asks for the job that was accepted, whatever has been refused since.
+    // Whoever repeats a submission asks for the job that was accepted, whatever has been refused since. Where nobody can tell
+    // whether there is one, the spec is wrong all the same.
     const earlier =
-      clientToken === undefined ? undefined : await earlierJob(deps, spec, clientToken, { specDigest, now });
+      clientToken === undefined
+        ? undefined
+        : await earlierJob(deps, spec, clientToken, { specDigest, now }).catch(() => undefined);
     if (earlier === undefined) throw cause;
     await deps.coordinator.start(earlier);
     return { jobId: earlier, started: false };

@@ -153,6 +153,12 @@ describe('a client token', () => {
       expect(await recorded()).toHaveLength(1);
     });
 
+    it('is refused for what is wrong with it where nobody can tell what its token stands for', async () => {
+      const jobOfToken = () => Promise.reject(new Error('the store is away'));
+      const away = Object.assign(later(), { jobs: withCalls('jobs', { jobOfToken }).jobs });
+      await expect(submitJob(away, request)).rejects.toThrow(refusal);
+    });
+
     it('claims no token for what it refuses', async () => {
       const claimToken = () => Promise.reject(new Error('claimed'));
       const seen = Object.assign(later(), { jobs: withCalls('jobs', { claimToken }).jobs });
