@@ -175,8 +175,8 @@ function checkPlacesAhead(spec: JobSpec, deps: SpecTerms): void {
 /**
  * What a job would take and cost on each number of slots, and on what that rests: its own finished runs, those of a job
  * that it is said to be like, or of jobs with the same operators. Where nothing is known it says so, and foretells
- * nothing. Starts nothing. Throws `InvalidInputError` that names the field at fault, and all that a submission would be
- * refused for at once.
+ * nothing. Starts nothing. Throws `InvalidInputError` that names the field at fault, also wherever a submission would be
+ * refused for its spec alone.
  */
 export async function planAhead(deps: PlanAheadDeps, body: unknown): Promise<PlanResponse> {
   refuseProtoKeys(body);

@@ -128,8 +128,8 @@ export function queueCopy(
 
 /**
  * Has a scheduler that took the job over make the copies that were decided on last and of which there is no record: as many as
- * its predecessor can have left waiting. Those before have failed, and of a store that was away for long they may be thousands,
- * behind which no new copy would be decided on.
+ * its predecessor can have left waiting. Those before have most likely failed, and of a store that was away for long they may be
+ * thousands, behind which no new copy would be decided on.
  */
 export function queueUnmadeCopies(
   deps: Pick<ProtectDeps, 'dataBucket'>,

@@ -173,7 +173,7 @@ export const operations: Readonly<Record<string, Document>> = {
   'POST /plans': {
     operationId: 'planJob',
     summary:
-      'Foretells what a job would take and cost on each number of slots, and on what that rests. Starts nothing, and refuses what a submission would be refused for.',
+      'Foretells what a job would take and cost on each number of slots, and on what that rests. Starts nothing, and refuses whatever a submission would refuse for its spec alone.',
     requestBody: bodyOf('PlanRequest'),
     responses: {
       200: answered('The forecast; without allocations where nothing is known.', 'PlanResponse'),
