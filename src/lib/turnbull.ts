@@ -1,5 +1,3 @@
-import { median } from './quantiles.ts';
-
 /** A number of which only bounds are known: it lies between them, ends included. */
 export interface Bounds {
   readonly from: number;
@@ -16,8 +14,11 @@ export interface Mass {
   readonly share: number;
 }
 
-/** Of what is supposed of a number, the share that counts: what is supposed from nearest by. */
-const nearestShare = 1 / 8;
+/** What is supposed from nearer by than this is no better for it. */
+const nearest = 0.01;
+
+/** A bound that fewer numbers than this share are known to keep says more of them than of the others. */
+const boundingShare = 1 / 16;
 
 /** Beyond this many rounds, or once no share changes by more, nothing more is to be gained. */
 const mostRounds = 100;
@@ -39,26 +40,51 @@ function stretchesOf(bounds: readonly Bounds[]): { readonly from: number; readon
 
 /**
  * Where in a stretch its numbers lie: where those that may lie there are supposed to, as near as the stretch lets them; by
- * those that are supposed to lie there at all, and of these by what is supposed from near by.
+ * those that are supposed to lie there at all, in their median, in which counts by the inverse square what is supposed from far off.
+ *
+ * Source of the weights: Shepard, "A two-dimensional interpolation function for irregularly-spaced data" (1968).
  */
 function placeIn(from: number, until: number, inside: readonly Bounds[]): number {
   if (from === until) return from;
   const within = inside.filter(({ guess }) => guess >= from && guess <= until);
   const told = within.length > 0 ? within : inside;
-  const guesses = told
-    .toSorted((a, b) => a.farOff - b.farOff)
-    .slice(0, Math.ceil(told.length * nearestShare))
-    .map(({ guess }) => guess);
-  return Math.min(until, Math.max(from, median(guesses) ?? from));
+  const weighed = told
+    .map(({ guess, farOff }) => ({ at: guess, share: Math.max(nearest, farOff) ** -2 }))
+    .sort((a, b) => a.at - b.at);
+  let sum = 0;
+  for (const { share } of weighed) sum += share;
+  return Math.min(
+    until,
+    Math.max(from, medianOf(weighed.map(({ at, share }) => ({ at, share: share / sum })))),
+  );
+}
+
+/** The bounds without those that a few of the numbers draw alone: one that is like no other says nothing of the others. */
+function commonBounds(bounds: readonly Bounds[]): readonly Bounds[] {
+  const few = Math.ceil(boundingShare * bounds.length) - 1;
+  const leastUntil =
+    Float64Array.from(bounds, ({ until }) => until)
+      .sort()
+      .at(few) ?? 0;
+  const mostFrom =
+    Float64Array.from(bounds, ({ from }) => from)
+      .sort()
+      .at(-1 - few) ?? 0;
+  return bounds.map((each) => ({
+    ...each,
+    from: Math.min(each.from, mostFrom),
+    until: Math.max(each.until, leastUntil),
+  }));
 }
 
 /**
  * How numbers are distributed of which only bounds are known, some near and some far apart: the distribution under which
- * what is known is likeliest, ascending. Costs a few rounds of the square of how many there are.
+ * what is known is likeliest, ascending; but that no bound counts which fewer than a sixteenth of the numbers draw. Costs a few rounds of the square of how many there are.
  *
  * Source: Turnbull, "The empirical distribution function with arbitrarily grouped, censored and truncated data" (1976).
  */
-export function turnbull(bounds: readonly Bounds[]): readonly Mass[] {
+export function turnbull(known: readonly Bounds[]): readonly Mass[] {
+  const bounds = commonBounds(known);
   const stretches = stretchesOf(bounds);
   const inside = bounds.map(({ from, until }) =>
     stretches.flatMap((stretch, place) => (from <= stretch.from && stretch.until <= until ? [place] : [])),

@@ -49,9 +49,16 @@ function knownMs(attempt: AttemptView, { now, reportMs }: ForetellTerms): number
   return silentMs > missedReports * (attempt.nextMs ?? reportMs) ? ranMs(attempt, now) : reportedMs(attempt);
 }
 
+/** An attempt is no longer taken to end at its pace before, once that is wrong by more than this. */
+const mostPaceError = 0.2;
+
 /** Whether an attempt has run for longer than its like take, for all that they may be wrong. */
 export const isOverdue = (ranSoFarMs: number, like: Expected): boolean =>
   ranSoFarMs > like.ms * Math.exp(lateBy * like.error);
+
+/** Whether it has run for longer than its own pace had it do, for all that this may be wrong. */
+const isOutlived = (ranSoFarMs: number, { ms, error }: Expected): boolean =>
+  isOverdue(ranSoFarMs, { ms, error: Math.min(mostPaceError, error) });
 
 /** What age alone says: it ends when its like do, and once it is late, after as long again as it has run. */
 function byAge(ranSoFarMs: number, like: Expected): Foretold {
@@ -61,10 +68,14 @@ function byAge(ranSoFarMs: number, like: Expected): Foretold {
 }
 
 interface ReportTerms {
+  /** How long it has run. */
+  readonly ran: number;
   readonly shape: ProgressShape;
   /** The last level that the attempt has reached; and whether progress stands still from there on for long. */
   readonly level: number;
   readonly isSilent: boolean;
+  /** By how much the logarithm of what is foretold from that level may be wrong. */
+  readonly error: number;
   /** The whole time of an attempt of which a share has passed after so long. */
   readonly wholeOf: (ms: number, share: number) => number;
 }
@@ -73,14 +84,19 @@ interface ReportTerms {
  * The whole time of an attempt by where it was at its last report. Where progress stands still from there on for long, by
  * when it came there, which nobody saw: at the pace that it had at the report before, and no later than at the next.
  */
-function wholeByReports(attempt: AttemptView, { shape, level, isSilent, wholeOf }: ReportTerms): number {
+function wholeByReports(
+  attempt: AttemptView,
+  { ran, shape, level, error, isSilent, wholeOf }: ReportTerms,
+): number {
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   if (!isSilent) return wholeOf(reportedMs(attempt), shareAt(shape, bytesRead, bytesTotal));
   const around = reportsAround(attempt.reports, bytesTotal, level);
-  const latestMs = wholeOf(around?.after.workedMs ?? reportedMs(attempt), shape.reachedAt[level] ?? 1);
-  const before = around?.before ?? { workedMs: 0, bytesRead: 0 };
-  const share = shareAt(shape, before.bytesRead, bytesTotal);
-  return share < leastShare ? latestMs : Math.min(latestMs, wholeOf(before.workedMs, share));
+  const { before, after } = around ?? {};
+  const latestMs = wholeOf(after?.workedMs ?? reportedMs(attempt), shape.reachedAt[level] ?? 1);
+  const share = shareAt(shape, before?.bytesRead ?? 0, bytesTotal);
+  const paceMs = share < leastShare ? latestMs : wholeOf(before?.workedMs ?? 0, share);
+  // By a pace that it has outlived it would have ended: it has slowed down since.
+  return isOutlived(ran, { ms: paceMs, error }) ? latestMs : Math.min(latestMs, paceMs);
 }
 
 /**
@@ -113,13 +129,14 @@ export function foretell(attempt: AttemptView, terms: ForetellTerms): Foretold |
   const isSilent = until - from >= silentStretch;
   const byLevel =
     level > 0 && from >= leastShare
-      ? { ms: wholeByReports(attempt, { shape, level, isSilent, wholeOf }), error }
+      ? { ms: wholeByReports(attempt, { ran, shape, level, error, isSilent, wholeOf }), error }
       : undefined;
   if (isSilent) {
-    // What its like took it has refuted by now, where it has run for longer than they did: then its own progress tells more.
+    // What its like took it has refuted where it has run for longer than they did: then its own pace tells more, until it has outlived that, too.
     const isRefuted = expected !== undefined && isOverdue(ran, expected);
     const isBetter =
-      byLevel === undefined || (expected !== undefined && expected.error < byLevel.error && !isRefuted);
+      byLevel === undefined ||
+      (expected !== undefined && expected.error < byLevel.error && (!isRefuted || isOutlived(ran, byLevel)));
     const nearer = isBetter ? expected : byLevel;
     return nearer && byAge(ran, nearer);
   }

@@ -120,7 +120,7 @@ function errorAt(at: number, masses: readonly Mass[]): number {
 /**
  * The shape of progress of a stage, from tasks that have finished: the median of each level, and how far single tasks
  * lie from it. Tasks that ended before they reported anything tell nothing. Of too few it is supposed to be even. Costs the
- * reports of the tasks given.
+ * reports of the tasks given, and for each level some rounds of the square of how many there are.
  */
 export function shapeOf(courses: readonly Course[]): ProgressShape {
   const known = courses.filter(

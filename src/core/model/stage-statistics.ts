@@ -20,7 +20,8 @@ import { costOf, fitCost, supposedCost } from './task-cost.ts';
 import { recordSlowness } from './zone-slowness.ts';
 
 const recentLimit = 32;
-const nodeSampleLimit = 3;
+/** Tasks by which a node is remembered. */
+export const nodeSampleLimit = 3;
 /** Logarithm of the growth of samples after which costs and shapes are learnt anew. */
 const learnStep = Math.log(4 / 3);
 

@@ -3,7 +3,7 @@ import { recentMsPerByte } from '../estimate/remaining-time.ts';
 import { scoreOf } from '../estimate/progress-rate.ts';
 import { msPerByteOf } from '../estimate/new-copy.ts';
 import type { NodeView } from '../model/job-view.ts';
-import { outrunTells, wasOutrun, wholeMs, workBytes } from '../model/stage-statistics.ts';
+import { nodeSampleLimit, outrunTells, wasOutrun, wholeMs, workBytes } from '../model/stage-statistics.ts';
 import type { PolicyView } from './policy-set.ts';
 
 /** Ordinary milliseconds per byte of each stage: the median of finished attempts, else of running ones. */
@@ -221,34 +221,45 @@ export function nodeSlowdowns(view: PolicyView): ReadonlyMap<string, number> {
   return slowdowns;
 }
 
-/** Nodes that chance may make look slow, in the mean. */
-const byChance = 0.5;
-
-/**
- * How many of its tasks must tell that a node is `factor` times as slow, before chance explains it no more: where many a
- * task takes as long on any node, two of them in a row lie on some node by themselves.
- */
-export function tasksToTell({ state }: PolicyView, factor: number): number {
-  let [slow, all] = [0, 0];
-  for (const { statistics } of state.stages) {
-    const median = quantileOf(statistics.msPerByte, 0.5);
-    if (median === undefined) continue;
-    all += statistics.msPerByte.size;
-    slow += statistics.msPerByte.size - countBelow(statistics.msPerByte, factor * median);
-  }
-  if (slow === 0) return leastTold;
-  return Math.max(leastTold, Math.ceil(Math.log(byChance / state.nodes.size) / Math.log(slow / all)));
-}
-
-/** Nodes at least `factor` times as slow as the ordinary one by so many tasks, slowest first, ties by name. */
-export function slowNodesBy(view: PolicyView, factor: number, told = leastTold): readonly string[] {
+/** Nodes at least `factor` times as slow as the ordinary one, slowest first, ties by name. */
+export function slowNodesBy(view: PolicyView, factor: number): readonly string[] {
   const { nodes, tasks, least } = judged(view);
   const slow: (readonly [string, number])[] = [];
   for (let place = 0; place < nodes.length; place++) {
     const slowdown = least[place] ?? 1;
-    if (slowdown >= factor && (tasks[place] ?? 0) >= told) slow.push([nodes[place] ?? '', slowdown]);
+    if (slowdown >= factor && (tasks[place] ?? 0) >= leastTold) slow.push([nodes[place] ?? '', slowdown]);
   }
   return slow.sort(([a, slowA], [b, slowB]) => slowB - slowA || (a < b ? -1 : 1)).map(([id]) => id);
+}
+
+/** Nodes that chance may make look slow, in the mean. */
+const byChance = 0.5;
+
+/** Of the tasks of each stage that have finished, the share that took `factor` times as long for a byte as the median. */
+const slowShares = ({ state }: PolicyView, factor: number): readonly number[] =>
+  state.stages.map(({ statistics: { msPerByte } }) => {
+    const median = quantileOf(msPerByte, 0.5) ?? 0;
+    return median <= 0 ? 0 : 1 - countBelow(msPerByte, factor * median) / msPerByte.size;
+  });
+
+/**
+ * Slow nodes but those that chance explains: where many a task takes as long on any node, two in a row lie on some node by
+ * themselves. All the tasks by which a node is remembered are enough, whatever chance says.
+ */
+export function slowBeyondChance(view: PolicyView, factor: number): readonly string[] {
+  const slow = slowNodesBy(view, factor);
+  if (slow.length === 0) return slow;
+  const shares = slowShares(view, factor);
+  const largest = Math.max(...shares);
+  const { places, tasks } = judged(view);
+  return slow.filter((id) => {
+    const { recent = [] } = view.state.nodes.get(id) ?? {};
+    const told = tasks[places.get(id) ?? -1] ?? 0;
+    if (told >= nodeSampleLimit) return true;
+    const others = largest ** Math.max(0, told - recent.length);
+    const alike = recent.reduce((chance, { stage }) => chance * (shares[stage] ?? 0), others);
+    return view.state.nodes.size * alike <= byChance;
+  });
 }
 
 /** Nodes to be avoided: most ticks copy nothing, so that they are worked out once somebody asks. */

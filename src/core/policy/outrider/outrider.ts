@@ -10,7 +10,7 @@ import { restartsOf } from '../mantri/decline.ts';
 import { prune, pruneLosses } from '../mantri/prune.ts';
 import { isCopiedInVain, isSlowAnywhere } from '../mantri/restart.ts';
 import { finiteMs } from '../merit.ts';
-import { nodesInSpell, onceAsked, type SlowNodes, slowNodesBy, tasksToTell } from '../node-slowdown.ts';
+import { nodesInSpell, onceAsked, slowBeyondChance, type SlowNodes, slowNodesBy } from '../node-slowdown.ts';
 import type { PolicySet, PolicyView, Proposal, RunningTask, StageRuns } from '../policy-set.ts';
 import { declines, factsOf, recordFacts } from './decline.ts';
 import { judgeStage, type JudgedStage, type JudgedTask } from './judge.ts';
@@ -83,7 +83,7 @@ function declinedNodes(view: PolicyView): readonly string[] {
   if (waiting === 0 || granted === 0) return [];
   const factor = Math.max(view.config.outrider.slowNodeFactor, 1 + waiting / granted);
   const known = (view.slowNodes ?? []).flatMap(({ node, slowdown }) => (slowdown >= factor ? [node] : []));
-  const slow = slowNodesBy(view, factor, tasksToTell(view, factor));
+  const slow = slowBeyondChance(view, factor);
   if (slow.length === 0) return known;
   return [...new Set([...known, ...slow.slice(0, Math.floor(view.state.nodes.size / 2))])];
 }

@@ -50,4 +50,20 @@ describe('the whole time of a running attempt', () => {
     // They took 2 s, e^0.2 times that at the most: it is slower than they are, and is foretold to end, not to run as long again.
     expect(totalMs(slow, readFirst, { ms: 2_000, error: 0.1 })).toBe(5_000);
   });
+
+  it('is without end once it has outlived its pace as well as its like', () => {
+    const before = [
+      [900, 0.6 * size],
+      [1_500, size],
+    ] as const;
+    const hangs: RunningSpec = { ranMs: 8_000, bytesRead: size, before };
+    // It has run for 8 s, where its pace said 5, give or take two fifths, and its like took 2: as long again.
+    expect(totalMs(hangs, readFirst, { ms: 2_000, error: 0.1 })).toBe(16_000);
+  });
+
+  it('is by its last report where the pace before would have had it end sooner: it has slowed down since', () => {
+    // 60 % after 900 ms makes 5 s of it; it read on until 8 s: that is 30 % of its time.
+    const slowed: RunningSpec = { ranMs: 8_000, bytesRead: size, before: [[900, 0.6 * size]] };
+    expect(totalMs(slowed, readFirst)).toBe(26_667);
+  });
 });

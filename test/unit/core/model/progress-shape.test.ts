@@ -85,6 +85,15 @@ describe('the shape of progress, from tasks that have finished', () => {
     expect(share).toBeLessThan(0.34);
   });
 
+  it('is not what one task makes of it that is like no other', () => {
+    // Even progress, seen once, half-way; one stood still from there on for as long again.
+    const like = Array.from({ length: 31 }, (_, place) => task(2_000, [1_000, 450 + 5 * place]));
+    const courses = [...like, task(4_000, [1_000, 500], [3_600, 520])];
+    const { reachedAt } = shapeOf(courses);
+    expect(reachedAt[levelOf(400, 1_000)]).toBeCloseTo(0.4, 1);
+    expect(reachedAt[levelOf(600, 1_000)]).toBeCloseTo(0.6, 1);
+  });
+
   it('never falls from one level to the next', () => {
     const courses = [
       ...[0, 1, 2].map(() => task(2_000, [900, 25])),
