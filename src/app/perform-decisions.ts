@@ -15,6 +15,7 @@ import { nearlyAllEndMs } from '../core/policy/expected-run.ts';
 import { wantedZone } from '../core/policy/mantri/place-stages.ts';
 import { forEachBounded } from '../lib/bounded.ts';
 import type { AttemptStore, TaskSpace } from '../ports/attempt-store.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { Launcher, LaunchRequest } from '../ports/launcher.ts';
 import type { Log } from '../ports/log.ts';
 import type { ObjectStore } from '../ports/object-store.ts';
@@ -30,6 +31,7 @@ export interface PerformDeps {
   readonly objects: ObjectStore;
   readonly dataBucket: string;
   readonly log: Pick<Log, 'warn'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 /** A job in the hands of its scheduler. */
@@ -195,6 +197,7 @@ async function cancel(deps: PerformDeps, job: RunningJob, attemptId: AttemptId, 
   if (job.state.attempts.get(attemptId)?.isHeldBack === true)
     await deps.attempts.create(spaceOf(job), attemptId, now);
   await deps.attempts.orderCancel(spaceOf(job), attemptId);
+  observe(job, { kind: 'cancel-ordered', attemptId, at: deps.clock.now() });
 }
 
 async function lose(

@@ -168,7 +168,10 @@ export interface AttemptView {
   cancelOrdered: boolean;
   /** Why it was told to stop, first; absent where it was not, or was given up. */
   cancelReason?: CancelReason | undefined;
-  /** Since when it should be stopping: when that was decided, or another scheduler has taken over since; absent as above. */
+  /**
+   * Since when it can hear that it is to stop: when that order was written, until then when it was decided, or when another
+   * scheduler has taken over since; absent as above.
+   */
   cancelledAt?: EpochMs | undefined;
   /**
    * When its launch was made: handed to the service that starts workers. Until then, when it was decided. All times but

@@ -35,6 +35,8 @@ export type Observation =
   | { readonly kind: 'held'; readonly attemptId: AttemptId }
   | { readonly kind: 'launched'; readonly attemptId: AttemptId; readonly at: EpochMs }
   | { readonly kind: 'withdrawn'; readonly attemptId: AttemptId; readonly notBefore: EpochMs }
+  /** The order to stop was written: from then on it can be heard. */
+  | { readonly kind: 'cancel-ordered'; readonly attemptId: AttemptId; readonly at: EpochMs }
   /** One that was given up unclaimed had been taken up just before. */
   | { readonly kind: 'resumed'; readonly attemptId: AttemptId; readonly at: EpochMs }
   /** Suspected outputs were looked through: those that nobody needs are forgotten. This one is there. */
@@ -70,6 +72,9 @@ export function applyObservation(state: JobState, seen: Observation): void {
     case 'withdrawn':
       withdrawAttempt(state, seen.attemptId, seen.notBefore);
       return;
+    case 'cancel-ordered':
+      stampOrder(state, seen.attemptId, seen.at);
+      return;
     case 'resumed':
       resumeAttempt(state, seen.attemptId, seen.at);
       return;
@@ -82,6 +87,12 @@ export function applyObservation(state: JobState, seen: Observation): void {
     case 'taken-over':
       beginAnew(state, seen.at);
   }
+}
+
+/** Stamps an order to stop with the time at which it was written: the scheduler may have slept since it was decided. */
+function stampOrder(state: JobState, id: AttemptId, at: EpochMs): void {
+  const attempt = state.attempts.get(id);
+  if (attempt?.cancelledAt !== undefined) attempt.cancelledAt = at;
 }
 
 /** What records do not tell, the scheduler before knew: since when attempts have been silent. */

@@ -43,8 +43,8 @@ const isReportDue = (
 /**
  * The live attempts that are to be read: those that wait to begin, and those whose next report is due by what they
  * said of it, every time until it is there; one that does not say is always due. With the result of its task is
- * read whose report is missing, since it may have ended without a word, and whose task has had other attempts, which
- * may be at an end that nobody waits for any more. Attempts that were told to stop before they were seen to work are
+ * read whose report is missing, since it may have ended without a word, which was told to stop, since it is given up unless
+ * it does, and whose task has had other attempts, which may be at an end that nobody waits for any more. Attempts that were told to stop before they were seen to work are
  * read once. Costs one pass over what lives.
  */
 export function dueReads(state: JobState, terms: ReadTerms): DueReads {
@@ -56,7 +56,7 @@ export function dueReads(state: JobState, terms: ReadTerms): DueReads {
     const { nextMs = terms.reportMs, seenAt } = attempt;
     const isMissing = elapsedMs(seenAt, terms.now) > nextMs + 2 * terms.tickMs;
     const hasSiblings = taskAt(state, attempt.stage, attempt.task).attempts.length > 1;
-    (isMissing || hasSiblings ? outputs : records).push(attempt.id);
+    (isMissing || hasSiblings || attempt.cancelOrdered ? outputs : records).push(attempt.id);
   }
   return { records, outputs };
 }

@@ -13,13 +13,13 @@ export function claimLeaseOf(state: JobState, attempt: AttemptView, config: Tick
 }
 
 /**
- * Whether an attempt has been told to stop for longer than that takes, and its task waits for nothing else. Where another works on
- * the task, or has won, nobody waits for this one.
+ * Whether an attempt was read when it had been told to stop for longer than that takes, and had not, and its task waits for nothing
+ * else. Where another works on the task, or has won, nobody waits for this one.
  */
-function isUnheard(state: JobState, attempt: AttemptView, now: EpochMs, { cancelMs }: TickConfig): boolean {
+function isUnheard(state: JobState, attempt: AttemptView, { cancelMs }: TickConfig): boolean {
   const { cancelledAt, outputReadAt } = attempt;
-  if (cancelMs === undefined || cancelledAt === undefined) return false;
-  if (elapsedMs(cancelledAt, outputReadAt ?? now) <= cancelMs) return false;
+  if (cancelMs === undefined || cancelledAt === undefined || outputReadAt === undefined) return false;
+  if (elapsedMs(cancelledAt, outputReadAt) <= cancelMs) return false;
   const { attempts, result, since } = taskOfAttempt(state, attempt.id);
   const works = attempts.some((each) => each.number >= since && isLive(each) && !each.cancelOrdered);
   return result === undefined && attempt.number >= since && !works;
@@ -46,7 +46,7 @@ export function lostAttempts(
       return isOld || early.has(attempt.id) ? 'unclaimed' : undefined;
     }
     if (elapsedMs(attempt.seenAt, attempt.outputReadAt ?? now) > config.silenceMs) return 'silent';
-    return isUnheard(state, attempt, now, config) ? 'unheard' : undefined;
+    return isUnheard(state, attempt, config) ? 'unheard' : undefined;
   };
   return [...state.live]
     .flatMap((attempt) => {

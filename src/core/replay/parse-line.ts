@@ -54,6 +54,7 @@ const lineSchema = z.discriminatedUnion('kind', [
   z.looseObject({ kind: z.literal('held'), attemptId }),
   z.looseObject({ kind: z.literal('launched'), attemptId, at: time }),
   z.looseObject({ kind: z.literal('withdrawn'), attemptId, notBefore: time }),
+  z.looseObject({ kind: z.literal('cancel-ordered'), attemptId, at: time }),
   z.looseObject({ kind: z.literal('resumed'), attemptId, at: time }),
   z.looseObject({ kind: z.literal('suspects-sorted') }),
   z.looseObject({ kind: z.literal('output-there'), attemptId }),

@@ -3,7 +3,13 @@ import type { AttemptId } from '../../../../src/contracts/ids.ts';
 import type { AttemptRecord } from '../../../../src/contracts/records.ts';
 import { durationMs, type EpochMs, epochMs } from '../../../../src/contracts/units.ts';
 import { isNews } from '../../../../src/core/model/attempt-news.ts';
-import { addAttempt, applyAttempt, createJobState, openStage } from '../../../../src/core/model/job-state.ts';
+import {
+  addAttempt,
+  applyAttempt,
+  cancelAttempt,
+  createJobState,
+  openStage,
+} from '../../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
 import { dueReads, noteReads } from '../../../../src/core/policy/due-reads.ts';
 
@@ -80,6 +86,15 @@ describe('the reads of a running attempt', () => {
     expect(due).toEqual([0, 1, 1, 0]);
     // By then its task's result is read with it, consistently.
     expect(dueReads(state, { now: at(14_000), tickMs, reportMs }).outputs).toEqual([id]);
+  });
+});
+
+describe('the reads of an attempt that was told to stop', () => {
+  it('are of the result of its task, too, as its reports are due', () => {
+    const state = running(10_000);
+    cancelAttempt(state, id, at(1_000), 'outlasts-lambda');
+    expect(dueReads(state, { now: at(9_000), tickMs, reportMs })).toEqual({ records: [], outputs: [] });
+    expect(dueReads(state, { now: at(10_000), tickMs, reportMs })).toEqual({ records: [], outputs: [id] });
   });
 });
 

@@ -57,6 +57,12 @@ class Stage {
     });
   }
 
+  /** The attempt of the first task was read, with the result of its task, after so many seconds; nothing new was found. */
+  looks(atS: number): void {
+    const ids = ['map/0/0' as AttemptId];
+    applyObservation(this.state, { kind: 'read', ids, at: epochMs(atS * second), what: 'outputs' });
+  }
+
   /** An attempt that was launched at 0 has read these shares of its input after so many seconds. */
   reports(
     id: string,
@@ -216,7 +222,9 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     stage.tick(0);
     stage.reports('map/0/0', even(3_000, 230));
     expect(stage.tick(230)).toEqual([['map/0/0', 'outlasts-lambda']]);
+    stage.looks(255);
     expect(stage.tick(255)).toEqual([]);
+    stage.looks(256);
     expect(stage.tick(256)).toEqual([['map/0/0', 'unheard']]);
     expect(stage.tick(257)).toEqual([['map/0/1', 'retry', 'fargate']]);
     // What Lambda tells of it at last changes nothing.
@@ -235,8 +243,35 @@ describe('an attempt on Lambda that cannot be done when that ends it', () => {
     stage.reports('map/0/0', even(3_000, 230));
     stage.tick(230);
     applyObservation(stage.state, { kind: 'taken-over', at: epochMs(250 * second) });
+    stage.looks(275);
     expect(stage.tick(275)).toEqual([]);
+    stage.looks(276);
     expect(stage.tick(276)).toEqual([['map/0/0', 'unheard']]);
+  });
+
+  it('has as long from when it was told, where its scheduler slept between the decision and the order', () => {
+    const stage = new Stage(1);
+    stage.tick(0);
+    stage.reports('map/0/0', even(3_000, 230));
+    stage.tick(230);
+    const attemptId = 'map/0/0' as AttemptId;
+    applyObservation(stage.state, { kind: 'cancel-ordered', attemptId, at: epochMs(255 * second) });
+    stage.looks(280);
+    expect(stage.tick(280)).toEqual([]);
+    stage.looks(281);
+    expect(stage.tick(281)).toEqual([['map/0/0', 'unheard']]);
+  });
+
+  it('is given up for what was read of it since then alone', () => {
+    const stage = new Stage(1);
+    stage.tick(0);
+    stage.reports('map/0/0', even(3_000, 230));
+    stage.tick(230);
+    expect(stage.tick(300)).toEqual([]);
+    stage.looks(250);
+    expect(stage.tick(301)).toEqual([]);
+    stage.looks(302);
+    expect(stage.tick(302)).toEqual([['map/0/0', 'unheard']]);
   });
 
   it('is stopped beside others of its task as each comes to that age', () => {
