@@ -25,7 +25,7 @@ import { isNews, newAttempt, takeFields } from './attempt-news.ts';
 import { suspectInputs, suspectPart } from './lost-outputs.ts';
 import { countFailure, judge, recount } from './strikes.ts';
 import { newTask } from './new-task.ts';
-import { noteLaunch, noteWork, noteWorkOf } from './signs-of-work.ts';
+import { noteWork, noteWorkOf } from './signs-of-work.ts';
 import { oweFirsts, settleOwed } from './owed-tasks.ts';
 import { leastCopies } from './upstream-copies.ts';
 
@@ -68,7 +68,6 @@ export function createJobState(
     attempts: new Map(),
     launchOrder,
     nodes: new Map(),
-    launchTimes: [],
     justDone: [],
     copied: new Map(),
     suspects: new Map(),
@@ -132,7 +131,6 @@ export function addAttempt(
   behind?: AttemptId,
 ): void {
   const known = state.attempts.get(id);
-  noteLaunch(state, now);
   if (known !== undefined) {
     if (behind === undefined) launchAnew(known, { reason, worker, now });
     seatAnew(state, known, behind, now);
@@ -156,6 +154,7 @@ export function addAttempt(
   task.attempts.push(attempt);
   state.attempts.set(id, attempt);
   if (behind !== undefined) ride(state, attempt, behind, now);
+  state.firstLaunchAt ??= now;
   if (reason === 'backup') stageAt(state, task.stage).statistics.lastBackupAt = now;
   settle(state, task, attempt);
 }

@@ -320,8 +320,8 @@ export interface JobState {
   readonly launchOrder: LaunchOrder;
   /** Where attempts ran, by node. */
   readonly nodes: Map<string, NodeView>;
-  /** When launches were decided on since a worker was last at work, in order; of those of a quarter of an hour the first. */
-  readonly launchTimes: EpochMs[];
+  /** When the first attempt of the job was decided on. */
+  firstLaunchAt?: EpochMs;
   /** When the scheduler had taken the job over, and all that there was of it: what came before it has not seen happen. */
   takenOverAt?: EpochMs;
   /** When a worker was last at work, as far as is known, by that worker's clock; absent: none has ever taken up an attempt. */

@@ -3,7 +3,8 @@ import { durationMs, epochMs } from '../../../src/contracts/units.ts';
 import { applyDecisions, decideTick } from '../../../src/core/decide-tick.ts';
 import { applyAttempt, applyResult, createJobState, openStage } from '../../../src/core/model/job-state.ts';
 import type { JobState } from '../../../src/core/model/job-view.ts';
-import type { TickOutcome } from '../../../src/core/model/decision.ts';
+import { applyObservation } from '../../../src/core/model/observation.ts';
+import type { Decision, TickOutcome } from '../../../src/core/model/decision.ts';
 import { createRng } from '../../../src/lib/rng.ts';
 import { attemptRecord, resultOf, tickConfig } from '../../support/job-states.ts';
 
@@ -29,11 +30,13 @@ function ticks(
   from: number,
   until: number,
   slots = 2,
+  log: (readonly [number, readonly Decision[]])[] = [],
 ): { readonly at: number; readonly outcome: TickOutcome } {
   for (let now = from; ; now += minute) {
     const budget = { slots, cancelRequested: false };
     const { decisions, outcome } = decideTick(state, epochMs(now), config, budget, createRng('job'));
     applyDecisions(state, decisions, { now: epochMs(now), openStage: () => undefined });
+    log.push([now, decisions]);
     if (outcome.kind !== 'continue' || now >= until) return { at: now, outcome };
   }
 }
@@ -42,10 +45,14 @@ function ticks(
 function halfDone(): JobState {
   const state = twoTasks();
   ticks(state, 0, minute);
+  endFirst(state);
+  return state;
+}
+
+function endFirst(state: JobState): void {
   const record = attemptRecord('map/0/0', 'done', 2 * minute, { claimedAt: epochMs(minute) });
   applyAttempt(state, { ...record, endedAt: epochMs(2 * minute) }, epochMs(2 * minute));
   applyResult(state, resultOf('map/0/0', 2 * minute), epochMs(2 * minute));
-  return state;
 }
 
 const message = /^no worker has taken up any of the job's launches for 6 h: others use up all concurrency/;
@@ -56,6 +63,34 @@ describe('a task of which no launch is ever taken up', () => {
     expect(outcome).toMatchObject({ kind: 'fail', message: expect.stringMatching(message) as string });
     expect(at).toBeGreaterThan(6 * hour);
     expect(at).toBeLessThan(10 * hour);
+  });
+
+  it('waits for room as long as its launches are refused', () => {
+    const state = halfDone();
+    for (let now = 3 * minute; now <= 24 * hour; now += minute) {
+      expect(ticks(state, now, now).outcome).toEqual({ kind: 'continue' });
+      for (const { id: attemptId } of [...state.live]) {
+        applyObservation(state, { kind: 'launched', attemptId, at: epochMs(now) });
+        applyObservation(state, { kind: 'withdrawn', attemptId, notBefore: epochMs(now + 1_000) });
+      }
+    }
+    expect(ticks(state, 25 * hour, 30 * hour).outcome).toEqual({ kind: 'continue' });
+    expect(ticks(state, 30 * hour, 40 * hour).outcome.kind).toBe('fail');
+  });
+
+  it('fails it all the same where another scheduler has taken over, which knows launches from the log', () => {
+    const state = twoTasks();
+    const log: (readonly [number, readonly Decision[]])[] = [];
+    ticks(state, 0, minute, 2, log);
+    endFirst(state);
+    ticks(state, 3 * minute, 6 * hour, 2, log);
+    const after = twoTasks();
+    for (const [at, decisions] of log)
+      applyDecisions(after, decisions, { now: epochMs(at), openStage: () => undefined });
+    endFirst(after);
+    const { at, outcome } = ticks(after, 6 * hour + minute, 24 * hour);
+    expect(outcome.kind).toBe('fail');
+    expect(at).toBeLessThan(11 * hour);
   });
 
   it('waits for another that is at work', () => {
