@@ -56,7 +56,7 @@ export const limits = {
   ridersPerLaunch: 31,
   /** Tasks that one RunTask may start: ECS's own limit. */
   launchesPerCall: 10,
-  /** Names under which one task may count, characters of such a name, and the largest sum either way. */
+  /** Names under which one task may count (`takesName`), characters of such a name, and the largest sum either way. */
   countersPerTask: 100,
   counterNameChars: 100,
   counterSum: Number.MAX_SAFE_INTEGER,

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { BadInputError, invalidUtf8Lines } from '../worker/operator.ts';
+import { invalidUtf8Lines } from '../contracts/own-counters.ts';
+import { BadInputError } from '../worker/operator.ts';
 import type { TaskInput } from '../worker/operator.ts';
 import type { Head } from './compile.ts';
 import { folding } from './folding.ts';

@@ -1,5 +1,6 @@
+import { halfCharacterRecords } from '../contracts/own-counters.ts';
 import type { TaskOutput } from '../worker/operator.ts';
-import { halfCharacterRecords, UserCodeError } from '../worker/operator.ts';
+import { UserCodeError } from '../worker/operator.ts';
 import { Heap } from '../lib/heap.ts';
 import type { Tail } from './compile.ts';
 import type { Context, Key } from './context.ts';

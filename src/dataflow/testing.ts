@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { InvalidInputError } from '../contracts/errors.ts';
-import { skippedRecords } from '../worker/operator.ts';
+import { skippedRecords } from '../contracts/own-counters.ts';
 import type { KeyValue, TaskContext, TaskInput, TaskOutput } from '../worker/operator.ts';
 import { partitionOf } from '../worker/partition-of.ts';
 import type { CompiledInput, CompiledStage } from './compile.ts';

@@ -181,13 +181,6 @@ export interface TaskOutput {
   write(bytes: Uint8Array, records?: number): Promise<void> | undefined;
 }
 
-/** The counter of records that were left out. */
-export const skippedRecords = 'skippedRecords';
-/** The counter of lines of text that are no UTF-8, of which a job in TypeScript has U+FFFD in the place of what is none. */
-export const invalidUtf8Lines = 'invalidUtf8Lines';
-/** The counter of records that were written with U+FFFD in the place of half a character, a surrogate without its other half. */
-export const halfCharacterRecords = 'halfCharacterRecords';
-
 /** What an operator may leave for whoever goes on: plain JSON, of at most 4 MB. */
 export interface JsonState {
   readonly [name: string]: JsonValue;
@@ -223,8 +216,8 @@ export interface TaskContext {
   /** Fires when the attempt is cancelled. */
   readonly signal: AbortSignal;
   /**
-   * Adds to a named sum of the task: up to 100 names, each 1 to 100 characters of Unicode without control characters,
-   * and finite numbers. Throws `UserCodeError` at anything else.
+   * Adds to a named sum of the task: up to 100 names besides the system's own, each 1 to 100 characters of Unicode without control
+   * characters, and finite numbers. Throws `UserCodeError` at anything else.
    */
   count(name: string, by: number): void;
   /** Tells the job's log why the task takes a slower way than it could, in words for people; absent in user code. */

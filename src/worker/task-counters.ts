@@ -1,4 +1,5 @@
 import { limits } from '../contracts/limits.ts';
+import { takesName } from '../contracts/own-counters.ts';
 import { UserCodeError } from './operator.ts';
 
 /** A value in a message, short enough whatever it is. */
@@ -27,6 +28,11 @@ function checkName(name: unknown): asserts name is string {
   );
 }
 
+/** Whether as many names are taken as a task may count under. */
+const hasAllNames = (counters: ReadonlyMap<string, number>): boolean =>
+  counters.size >= limits.countersPerTask &&
+  [...counters.keys()].filter(takesName).length >= limits.countersPerTask;
+
 /**
  * Adds to a counter of a task. Throws `UserCodeError`, and adds nothing, where name or number could not be kept in a
  * record and read again, or where the task would count under too many names.
@@ -39,7 +45,7 @@ export function addToCounter(counters: Map<string, number>, name: unknown, by: u
     );
   }
   const before = counters.get(name);
-  if (before === undefined && counters.size >= limits.countersPerTask) {
+  if (before === undefined && takesName(name) && hasAllNames(counters)) {
     throw new UserCodeError(
       `count(${shown(name)}, …): a task may count under at most ${String(limits.countersPerTask)} names`,
     );

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../contracts/errors.ts';
 import type { SourceFormat } from '../contracts/job-spec.ts';
 import { uriOf } from '../contracts/keys.ts';
+import { skippedRecords } from '../contracts/own-counters.ts';
 import { codecOf, type SourceSegment } from '../contracts/plan.ts';
 import { metered } from './attempt-meter.ts';
 import type { AttemptMeter } from './attempt-meter.ts';
@@ -9,7 +10,6 @@ import { columnsBefore, type CsvForm, CsvProblem, csvRows } from './csv-rows.ts'
 import { lineNameAt } from './line-number.ts';
 import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
-import { skippedRecords } from './operator.ts';
 import type {
   CsvBlock,
   JsonCells,

@@ -3,6 +3,7 @@ import { BrokenInvariantError, InvalidInputError } from '../../contracts/errors.
 import { firstProblem } from '../../contracts/invalid.ts';
 import { type AttemptId, attemptIdPattern, type TaskId, taskIdPattern, taskOf } from '../../contracts/ids.ts';
 import { limits } from '../../contracts/limits.ts';
+import { takesName } from '../../contracts/own-counters.ts';
 import { phases } from '../../contracts/progress.ts';
 import {
   type AttemptRecord,
@@ -126,7 +127,8 @@ const counters = z
   .refine((sums) => {
     const names = Object.keys(sums);
     return (
-      names.length <= limits.countersPerTask && names.every(({ length }) => length <= limits.counterNameChars)
+      names.filter(takesName).length <= limits.countersPerTask &&
+      names.every(({ length }) => length <= limits.counterNameChars)
     );
   }, `counters must be at most ${limits.countersPerTask}, with names of at most ${limits.counterNameChars} characters`);
 

@@ -4,6 +4,7 @@ import { type AttemptCounts, noAttempts, type StageSummary } from '../../contrac
 import type { EpochMs } from '../../contracts/units.ts';
 import { billedMsOf, workerMsOf } from '../estimate/progress-rate.ts';
 import { limits } from '../../contracts/limits.ts';
+import { takesName } from '../../contracts/own-counters.ts';
 import type { JobCosts, JobRequests, RequestTally } from '../../contracts/requests.ts';
 import { computeDollars, costsOf, requestsOf, totalOf } from './cost.ts';
 import { addTallies } from './request-tally.ts';
@@ -85,15 +86,22 @@ function attemptCounts(attempts: Iterable<AttemptView>): AttemptCounts {
 
 /**
  * The counters of all tasks, summed by name. A job keeps as many names as its limit, those that come first by stage
- * and task; how many were left out is told under a name of its own.
+ * and task, and all of the system's own; how many were left out is told under a name of its own.
  */
 function summedCounters({ stages }: JobState): Readonly<Record<string, number>> {
   const sums = new Map<string, number>();
   const leftOut = new Set<string>();
+  let taken = 0;
   for (const { result } of stages.flatMap(({ tasks }) => tasks)) {
     for (const [name, value] of Object.entries(result?.counters ?? {})) {
-      if (sums.has(name) || sums.size < limits.countersPerJob) sums.set(name, (sums.get(name) ?? 0) + value);
-      else leftOut.add(name);
+      const before = sums.get(name);
+      const isCharged = before === undefined && takesName(name);
+      if (isCharged && taken >= limits.countersPerJob) {
+        leftOut.add(name);
+        continue;
+      }
+      if (isCharged) taken += 1;
+      sums.set(name, (before ?? 0) + value);
     }
   }
   if (leftOut.size > 0) sums.set(countersLeftOut, leftOut.size);

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import type { AttemptMeter } from '../attempt-meter.ts';
-import { skippedRecords, type TaskInput } from '../operator.ts';
+import { skippedRecords } from '../../contracts/own-counters.ts';
+import type { TaskInput } from '../operator.ts';
 import { decodeBlock, decodeLocated, decodeRecords, decodeRows } from './batches.ts';
 import type { Channel, Message } from './channel.ts';
 import {

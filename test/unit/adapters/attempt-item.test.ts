@@ -57,6 +57,13 @@ it.each<[string, TaskResult]>([
     'a hundred counters of a hundred characters that JSON escapes',
     { ...result, counters: namesOf(100, (index) => String(index).padEnd(100, '"\\')) },
   ],
+  [
+    'a hundred counters and those of the system',
+    {
+      ...result,
+      counters: { ...namesOf(100, String), skippedRecords: 1, invalidUtf8Lines: 2, halfCharacterRecords: 3 },
+    },
+  ],
   ['a counter of a name that later releases refuse', { ...result, counters: { '': 1, 'a\nb': 2 } }],
   [
     'ten thousand parts with etags of their own kind',

@@ -65,6 +65,20 @@ describe('counters of a task', () => {
     expect(meter.counters()['n0']).toBe(2);
   });
 
+  it('keep those of the system beside a hundred, whichever come first', () => {
+    const meter = meterOf();
+    meter.count('skippedRecords', 1);
+    for (let index = 0; index < 100; index++) meter.count(`n${String(index)}`, 1);
+    meter.count('invalidUtf8Lines', 1);
+    meter.count('halfCharacterRecords', 1);
+    meter.count('skippedRecords', 1);
+    expect(() => {
+      meter.count('n100', 1);
+    }).toThrow('count("n100", …): a task may count under at most 100 names');
+    expect(meter.counters()).toMatchObject({ n99: 1, skippedRecords: 2, invalidUtf8Lines: 1 });
+    expect(Object.keys(meter.counters())).toHaveLength(103);
+  });
+
   it.each(['constructor', '__proto__', 'toString', 'hasOwnProperty', 'x'.repeat(100), '行'])(
     'add up under the name %s',
     (name) => {
