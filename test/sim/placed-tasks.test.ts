@@ -3,6 +3,7 @@ import type { PolicyName } from '../../src/contracts/policy-names.ts';
 import type { JobOutcome } from '../../src/sim/outcome.ts';
 import { parseScenario, type ScenarioInput } from '../../src/sim/scenario.ts';
 import { simulate } from '../../src/sim/simulate.ts';
+import { someOf } from '../support/draws.ts';
 import { atOnce, everythingFails, runOne, scenarioOf } from './scenarios.ts';
 
 const mega = 1_000_000;
@@ -95,7 +96,7 @@ describe('a job with placed tasks where everything fails', () => {
     jobs: [{ ...group, policy: 'outrider', worker: { kind: 'fargate', size: 'medium' }, stages }],
   });
 
-  it.each(['1', '2', '3', '4'])('keeps every rule, and goes alike again, seed %s', async (seed) => {
+  it.each(someOf(['1', '2', '3', '4']))('keeps every rule, and goes alike again, seed %s', async (seed) => {
     const [one, other] = [await simulate(scenario, { seed }), await simulate(scenario, { seed })];
     expect(one).toEqual(other);
     expect(one.jobs).toHaveLength(4);
