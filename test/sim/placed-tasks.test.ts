@@ -16,8 +16,12 @@ const cluster = (count = 30): ScenarioInput['cluster'] => ({
   keepsOutputs: true,
 });
 
-/** Map tasks of 1 s on nodes 0, 1, 2, and so in zones a, b, c; then ten reduce tasks, which read 1 MB each and work for 1 s. */
-const reduceOf = (policy: PolicyName, outputs: readonly number[], nodes?: number): ScenarioInput => ({
+/** Map tasks of 1 s on nodes 0, 1, 2, and so in zones a, b, c; then ten reduce tasks, which read 1 MB each and work for 1 s, or as long as is said. */
+const reduceOf = (
+  policy: PolicyName,
+  outputs: readonly number[],
+  { nodes, workMs = 1_000 }: { readonly nodes?: number; readonly workMs?: number } = {},
+): ScenarioInput => ({
   cluster: cluster(nodes),
   scheduler: atOnce,
   jobs: [
@@ -30,7 +34,7 @@ const reduceOf = (policy: PolicyName, outputs: readonly number[], nodes?: number
           outputBytes: outputs.map((share) => share * mega),
         },
         {
-          ...{ name: 'reduce', tasks: 10, upstream: ['map'], network: true, workMs: 1_000 },
+          ...{ name: 'reduce', tasks: 10, upstream: ['map'], network: true, workMs },
           inputBytes: mega,
         },
       ],
@@ -66,11 +70,14 @@ describe('reduce tasks whose input lies unevenly in three zones', () => {
     expectEnd(job, 1_000 + 2_400 + 1_000);
   });
 
-  // Its copies of zone b's tasks, which seem to lag after two seconds, read over the same links, in vain.
+  // Its copies of zone b's tasks, which seem to lag after two seconds, read over the same links, in vain: that costs half a second
+  // of the 1.2 that are gained, and where tasks work for 1 s all of it. Without placement the two end at 7.6 and 6.8 s.
   it('are placed alike under outrider, and end sooner than without placement', async () => {
-    const job = await runOne(reduceOf('outrider', [6, 2, 2]));
-    expect(zonesOf(job)).toEqual([6, 3, 1]);
-    expect(job.completedAtMs).toBeLessThan(5_000);
+    const uneven = await runOne(reduceOf('outrider', [6, 2, 2], { workMs: 3_000 }));
+    expect(zonesOf(uneven)).toEqual([6, 3, 1]);
+    expect(uneven.completedAtMs).toBeLessThan(7_000);
+    const heavy = await runOne(reduceOf('outrider', [8, 1, 1]));
+    expect(heavy.completedAtMs).toBeLessThan(4_000);
   });
 
   it('read nothing over any link where all lies in one zone', async () => {
@@ -80,7 +87,7 @@ describe('reduce tasks whose input lies unevenly in three zones', () => {
   });
 
   it('run elsewhere where the zone has no room, at once', async () => {
-    const job = await runOne(reduceOf('mantri', [10], 12));
+    const job = await runOne(reduceOf('mantri', [10], { nodes: 12 }));
     expect(zonesOf(job)).toEqual([4, 3, 3]);
     const first = job.attempts.filter(({ stage, number }) => stage === 1 && number === 0);
     expect(first.map(({ takenAtMs }) => takenAtMs)).toEqual(first.map(() => 1_000));
