@@ -37,7 +37,7 @@ const broad = [
   'test/unit/worker/{attempt-units,job-bundles,many-objects,reads-at-rate,sampled-blocks,user-code}.test.ts',
 ];
 
-/** Without processes, servers and clocks, and with nothing that one file could leave to the next: they share what they load. */
+/** Without servers and clocks, without processes that outlive a test, and with nothing that one file could leave to the next: they share what they load. */
 const pure = [
   'test/functions/{api-bodies,api-fields,api-pages,api-routes,caught-error,ended-batch,learning,own-stops,settings,task-memory,worker-ended}.test.ts',
   'test/property/core/**/*.test.ts',

@@ -57,7 +57,7 @@ describe('the whole time of a running attempt', () => {
       [1_500, size],
     ] as const;
     const hangs: RunningSpec = { ranMs: 8_000, bytesRead: size, before };
-    // It has run for 8 s, where its pace said 5, give or take two fifths, and its like took 2: as long again.
+    // It has run for 8 s, where its pace said 5, or half as long again, and its like took 2: as long again.
     expect(totalMs(hangs, readFirst, { ms: 2_000, error: 0.1 })).toBe(16_000);
   });
 
