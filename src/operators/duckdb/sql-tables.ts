@@ -56,9 +56,10 @@ function widerThan(
   own: readonly string[],
   { name, query }: { readonly name: string; readonly query: string },
 ): WiderTable | undefined {
-  // Names that differ in case alone are one to DuckDB.
+  // Names that differ in case alone are one to DuckDB, and files of one task may share them.
   const names = new Set(known.map((column) => column.toLowerCase()));
-  const strangers = own.filter((column) => !names.has(column.toLowerCase()));
+  const others = own.map((column) => [column.toLowerCase(), column] as const);
+  const strangers = [...new Map(others.filter(([name]) => !names.has(name))).values()];
   return strangers.length === 0 ? undefined : { name, known, strangers, query };
 }
 

@@ -66,6 +66,23 @@ describe('sql', { timeout: 60_000 }, () => {
     expect(await at('SELECT * FROM input', 0, ['id,x,extra\n2,20,no\n'], 1)).toBe('id,x,extra\n2,20,no\n');
   });
 
+  it.each([
+    ['SELECT * EXCLUDE (extra), upper(extra) AS e FROM input ORDER BY id', 'id,x,e\n1,,P\n2,q,R\n'],
+    ['SELECT *, extra AS e FROM input ORDER BY id', 'id,x,extra,e\n1,,p,p\n2,q,r,r\n'],
+  ])('knows a column once that several of the files of a task have: %s', async (query, text) => {
+    const at = async (second: string): Promise<string> => {
+      const files = ['id,extra\n1,p\n', `x,${second},id\nq,r,2\n`];
+      const sources = files.map((file) => sourceOf(Buffer.from(file), seeded(1), 'csv'));
+      const csv = async function* (): ReturnType<NonNullable<TaskInput['csv']>> {
+        for (const own of sources) yield* own.csv?.() ?? [];
+      };
+      const input = { ...source(), csv, firstColumns: () => Promise.resolve(['id', 'x']) };
+      return (await runTask(sql, { query, output: 'csv' }, [input], { tasks: 2 })).text.toString();
+    };
+    expect(await at('extra')).toBe(text);
+    expect(await at('EXTRA')).toBe(text);
+  });
+
   it('writes a column that a later file has besides where each row says what its columns are', async () => {
     const own = sourceOf(Buffer.from('id,x,extra\n2,20,no\n'), seeded(1), 'csv');
     const input = { ...own, firstColumns: () => Promise.resolve(['id', 'x']) };
