@@ -29,8 +29,8 @@ export interface CsvForm {
 
 /**
  * What the first record of a later part is, beside the columns that the first part names: jobs write the header into that
- * alone, and others the same one into each. Undefined where it may be neither: another number of fields, or each name once in
- * another order.
+ * alone, and others the same one into each. Undefined where it may be neither: another number of fields, each name once in
+ * another order, or more than half of the names in their places, both without regard to case.
  */
 export function firstOfPart(
   fields: readonly string[],
@@ -38,9 +38,16 @@ export function firstOfPart(
 ): 'header' | 'row' | undefined {
   if (fields.length !== columns.length) return undefined;
   if (fields.every((field, index) => field === columns[index])) return 'header';
-  // Values may be names too, as empty ones and numbers are: all of them at once are another header.
-  const values = new Set(fields);
-  return columns.every((name) => values.has(name)) ? undefined : 'row';
+  const values = fields.map((field) => field.toLowerCase());
+  const names = columns.map((name) => name.toLowerCase());
+  // Values may be names too: all of them at once, or most in their places, are another header.
+  const sortedNames = names.toSorted();
+  if (values.toSorted().every((value, index) => value === sortedNames[index])) return undefined;
+  // Numbers, as which empty texts pass here, say nothing: years and counts are values and names alike.
+  const inPlace = values.filter((value, index) => value === names[index] && Number.isNaN(Number(value)));
+  // All fields count, empty ones too: a row of choices has the name of each that was made and none of the others, a header all.
+  const all = values.filter((value, index) => value !== '' || names[index] !== '');
+  return inPlace.length * 2 > all.length ? undefined : 'row';
 }
 
 /**

@@ -69,7 +69,10 @@ describe('a later part of CSV', () => {
   it.each([
     ['columns without names', '"",a,b\n', '7,,\n', { '': '7', a: '', b: '' }],
     ['numbers for names', '1,2,3\n', '2,2,1\n', { 1: '2', 2: '2', 3: '1' }],
+    ['numbers that most are names', '1,2,3\n', '1,2,5\n', { 1: '1', 2: '2', 3: '5' }],
     ['most names as values', 'x,y,z\n', 'z,x,w\n', { x: 'z', y: 'x', z: 'w' }],
+    ['half of its names in their own columns', 'id,a,b,c\n', '7,a,B,\n', { id: '7', a: 'a', b: 'B', c: '' }],
+    ['no value but one in the column of its name', 'a,b,c\n', 'a,,\n', { a: 'a', b: '', c: '' }],
   ])('may begin with a row of %s', async (_what, first, part, row) => {
     const { rows } = await read(first, part, undefined, first.trim().replaceAll('"', '').split(','));
     expect(rows).toEqual([row]);
@@ -81,6 +84,19 @@ describe('a later part of CSV', () => {
   ])('is refused where its first line has %s', async (_what, part) => {
     await expect(read('id,name\n', part)).rejects.toThrow(
       /part-00001:1: the first line of a later part must be a row of the columns that its part-00000 names/,
+    );
+  });
+
+  it.each([
+    ['one of three names is another', 'id,name,email', 'id,name,mail'],
+    ['a name is in other letters', 'id,name,email', 'ID,name,email'],
+    ['all names are in other letters', 'id,name', 'ID,NAME'],
+    ['names are in other letters and another order', 'id,name', 'Name,ID'],
+    ['a name is in other letters beside numbers', 'city,2020,2021', 'City,2020,2021'],
+    ['a name is another beside a column without one', '"",id,name,email', '"",id,name,mail'],
+  ])('is refused where %s, as that is another header', async (_what, first, part) => {
+    await expect(read(`${first}\n`, `${part}\n`)).rejects.toThrow(
+      'part-00001:1: the first line of a later part must be a row of the columns that its part-00000 names',
     );
   });
 
