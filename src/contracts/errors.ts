@@ -30,6 +30,9 @@ export const ErrorName = {
   BrokenInvariant: 'BrokenInvariant',
 } as const;
 
+/** What the services of a local stack call it that their disk is full. AWS has no such name: it is never full. */
+export const STORAGE_FULL = 'StorageFull';
+
 /** Facts that belong to an error; they go here and not into its message. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 

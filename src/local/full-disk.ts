@@ -7,9 +7,6 @@ const reasons: ReadonlyMap<unknown, string> = new Map([
   ['EROFS', 'the file system is read-only'],
 ]);
 
-/** The name of such an error in answers of services. AWS has none: it is never full. */
-export const STORAGE_FULL = 'StorageFull';
-
 /** What is wrong and what to do where a write failed for want of room on the disk; undefined for any other error. */
 export function fullDiskText(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;

@@ -46,6 +46,7 @@ const passingNames =
   /^(BadDigest|IncompleteBody|XAmzContentSHA256Mismatch|OperationAborted|Expired\w*|RequestExpired|RequestTimeTooSkewed|TokenRefreshRequired)$/;
 /** How much of a service's words is kept. */
 const mostWords = 300;
+export const keptWords = (text: string): string => text.slice(0, mostWords).toWellFormed();
 
 /**
  * What a service says that refuses a request for what it asks, "InvalidRequest: …"; undefined where the fault passes, and
@@ -56,7 +57,7 @@ export function refusalOf(fault: Fault): string | undefined {
   if (status < 400 || passingStatuses.has(status) || isPassing(fault) || passingNames.test(name))
     return undefined;
   if (/^(\d*|Unknown\w*)$/.test(name)) return undefined;
-  return `${name}: ${message}`.slice(0, mostWords).toWellFormed();
+  return keptWords(`${name}: ${message}`);
 }
 
 /**

@@ -1,13 +1,14 @@
 import {
   InvalidInputError,
   NotFoundError,
+  STORAGE_FULL,
   StoreRefusedError,
   StoreUnavailableError,
 } from '../../contracts/errors.ts';
 import { type ObjectRef, uriOf } from '../../contracts/keys.ts';
 import { archived } from './archives.ts';
 import { denialOf, missingOrDenied } from './denials.ts';
-import { faultOf, refusalOf } from './faults.ts';
+import { faultOf, keptWords, refusalOf } from './faults.ts';
 
 const callersFaults = new Set(['EntityTooSmall', 'InvalidPart', 'InvalidPartOrder', 'KeyTooLongError']);
 
@@ -77,13 +78,15 @@ export function translate(operation: string, ref: ObjectRef, cause: unknown): Er
   if (denial !== undefined) return denial;
   const known = archived(cause, ref) ?? elsewhere(cause, ref);
   if (known !== undefined) return known;
-  const { name, status } = faultOf(cause);
+  const { name, message, status } = faultOf(cause);
   const details = { uri: uriOf(ref), fault: name, status };
   if (status === 404)
     return new NotFoundError(`${operation}: no such object, upload or bucket`, details, { cause });
   if (callersFaults.has(name)) return new InvalidInputError(`${operation}: ${name}`, details, { cause });
+  // Only the user can mend it, and the message is all that a failed job is told.
+  const words = name === STORAGE_FULL ? `: ${keptWords(message)}` : '';
   return (
     refused(operation, ref, cause) ??
-    new StoreUnavailableError(`${operation} in S3 failed`, details, { cause })
+    new StoreUnavailableError(`${operation} in S3 failed${words}`, details, { cause })
   );
 }

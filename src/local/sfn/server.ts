@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as z from 'zod';
-import { fullDiskText, STORAGE_FULL } from '../full-disk.ts';
+import { STORAGE_FULL } from '../../contracts/errors.ts';
+import { fullDiskText } from '../full-disk.ts';
 import { answerJson } from '../http/answer-json.ts';
 import { awaitFault } from '../http/fault-hook.ts';
 import type { FaultHook } from '../http/fault-hook.ts';

@@ -64,4 +64,16 @@ describe('what may be served the next time', () => {
       message: 'write in S3 failed',
     });
   });
+
+  it('is told in the words of a local stack whose disk is full', () => {
+    const words =
+      'the disk is full where the stack keeps its data: make room there, and try again (ENOSPC: write)';
+    expect(translate('write', ref, fault('StorageFull', 500, words))).toMatchObject({
+      name: 'StoreUnavailable',
+      message: `write in S3 failed: ${words}`,
+      details: { uri: 's3://books/a', fault: 'StorageFull', status: 500 },
+    });
+    const { message } = translate('write', ref, fault('StorageFull', 500, 'ab'.repeat(1_000)));
+    expect(message).toBe(`write in S3 failed: ${'ab'.repeat(150)}`);
+  });
 });
