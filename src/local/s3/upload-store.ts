@@ -147,15 +147,30 @@ function wholeMeta(path: string): ObjectMeta | undefined {
   }
 }
 
-/** All uploads under way, in no order. */
+/** All uploads under way, in no order, but for those whose notes the system cannot read. */
 export async function listUploads(bucket: Bucket): Promise<readonly Upload[]> {
   const found: Upload[] = [];
-  for (const uploadId of await readdir(join(bucket.dir, 'uploads'))) {
-    const upload = await readUpload(bucket, uploadId);
-    if (upload !== undefined) found.push(upload);
-  }
+  for await (const { upload } of readUploads(bucket)) if (upload !== undefined) found.push(upload);
   return found;
 }
+
+/**
+ * All that lies among the uploads and is one, with its note as {@link readUpload} answers it. One whose note the system
+ * cannot read is passed over: it alone cannot be gone on with.
+ */
+async function* readUploads(
+  bucket: Bucket,
+): AsyncGenerator<{ readonly uploadId: string; readonly upload: Upload | undefined }> {
+  for (const uploadId of (await readdir(join(bucket.dir, 'uploads'))).filter(isUploadId)) {
+    try {
+      yield { uploadId, upload: await readUpload(bucket, uploadId) };
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+    }
+  }
+}
+
+const isSystemError = (error: unknown): boolean => error instanceof Error && 'code' in error;
 
 /** Ends an upload and removes its parts. The note goes first, so that a crash leaves no half of it. */
 export async function removeUpload(bucket: Bucket, uploadId: string): Promise<void> {
@@ -169,13 +184,11 @@ export async function removeUpload(bucket: Bucket, uploadId: string): Promise<vo
  * the system cannot read, or that it cannot remove, stays: all else can be served.
  */
 export async function sweepUploads(bucket: Bucket): Promise<void> {
-  for (const uploadId of await readdir(join(bucket.dir, 'uploads'))) {
-    if (!isUploadId(uploadId)) continue;
-    try {
-      if ((await readUpload(bucket, uploadId)) === undefined) await removeUpload(bucket, uploadId);
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error)) throw error;
-    }
+  for await (const { uploadId, upload } of readUploads(bucket)) {
+    if (upload !== undefined) continue;
+    await removeUpload(bucket, uploadId).catch((error: unknown) => {
+      if (!isSystemError(error)) throw error;
+    });
   }
 }
 

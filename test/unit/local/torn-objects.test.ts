@@ -124,4 +124,15 @@ describe('a store of objects whose files a crash has torn', () => {
     expect(keysIn(bucket)).toEqual(['one']);
     expect(await readdir(join(bucket.dir, 'uploads'))).toEqual([unread]);
   });
+
+  it('lists all uploads but those whose notes cannot be read, and what is none', async () => {
+    const { rootDir } = await storeOf();
+    const { store, bucket } = await reopened(rootDir);
+    const note = { initiatedMs: 1, headers: {}, userMetadata: {} };
+    const upload = await createUpload(bucket, store.scratch, { ...note, key: 'whole' });
+    await mkdir(join(bucket.dir, 'uploads', '0'.repeat(32), 'upload.json'), { recursive: true });
+    await writeFile(join(bucket.dir, 'uploads', 'notes.txt'), '');
+    expect(await listUploads(bucket)).toEqual([upload]);
+    await expect(findUpload(bucket, 'whole', '0'.repeat(32))).rejects.toMatchObject({ code: 'EISDIR' });
+  });
 });
