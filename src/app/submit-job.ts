@@ -100,6 +100,11 @@ async function earlierJob(
   return job.jobId;
 }
 
+/** Where the store does not tell whether there is a job, its spec is wrong all the same. */
+function unlessAway(error: unknown): undefined {
+  if (!(error instanceof StoreUnavailableError)) throw error;
+}
+
 const freshJobId = (ids: IdSource, { name }: JobSpec): JobId =>
   `${name}-${ids.token().slice(0, 12)}` as JobId;
 
@@ -161,12 +166,11 @@ export async function submitJob(
   try {
     checkRequestedSpec(spec, deps);
   } catch (cause) {
-    // Whoever repeats a submission asks for the job that was accepted, whatever has been refused since. Where nobody can tell
-    // whether there is one, the spec is wrong all the same.
+    // Whoever repeats a submission asks for the job that was accepted, whatever has been refused since.
     const earlier =
       clientToken === undefined
         ? undefined
-        : await earlierJob(deps, spec, clientToken, { specDigest, now }).catch(() => undefined);
+        : await earlierJob(deps, spec, clientToken, { specDigest, now }).catch(unlessAway);
     if (earlier === undefined) throw cause;
     await deps.coordinator.start(earlier);
     return { jobId: earlier, started: false };

@@ -16,6 +16,7 @@ import {
   ErrorName,
   InvalidInputError,
   NotFoundError,
+  OutriderError,
   StoreRefusedError,
 } from '../contracts/errors.ts';
 import type { PlanRequest, PlanResponse } from '../contracts/plans.ts';
@@ -53,7 +54,7 @@ export interface ApiSettings {
 /**
  * The REST API (`contracts/api.ts`). Every call throws `InvalidInputError`, `NotFoundError` or `ConflictError`
  * as the API says, and `ServiceUnavailableError` where it does not answer after several attempts; its details say `isUnsent`
- * where none of them can have reached anybody, and those of a `StoreRefusedError` `isUnsent: false` where an earlier one may have.
+ * where none of them can have reached anybody, and those of every refusal `isUnsent: false` where an earlier one may have.
  */
 export interface ApiClient {
   readonly apiUrl: string;
@@ -185,14 +186,13 @@ async function requestJson<T>(
     } catch (error) {
       if (error instanceof ExpiredCredentials) {
         // Once: keys that were refused as soon as they were fetched will be refused again.
-        if (isExpired || typeof settings.credentials !== 'function') throw error.refusal;
+        if (isExpired || typeof settings.credentials !== 'function')
+          throw isUnsent ? error.refusal : afterLostAnswer(error.refusal);
         isExpired = true;
         continue;
       }
-      // Refused now, it may have been taken at a try whose answer was lost.
-      if (error instanceof StoreRefusedError && !isUnsent)
-        throw new StoreRefusedError(error.message, { ...error.details, isUnsent }, { cause: error });
-      if (!(error instanceof ServiceUnavailableError) || options.signal?.aborted === true) throw error;
+      if (options.signal?.aborted === true) throw error;
+      if (!(error instanceof ServiceUnavailableError)) throw isUnsent ? error : afterLostAnswer(error);
       isUnsent &&= error.details['isUnsent'] === true;
       const isBusy = options.isPatient === true && saysBusy(error);
       if (isBusy ? performance.now() >= giveUpAt : attempt >= attempts)
@@ -209,6 +209,12 @@ async function requestJson<T>(
     backoffMs = Math.min(longestBackoffMs, backoffMs * 2);
   }
 }
+
+/** A refusal, of whatever class, that says of its request that it may have been taken at an earlier try. */
+const afterLostAnswer = (error: unknown): unknown =>
+  error instanceof OutriderError
+    ? Object.assign(error, { details: { ...error.details, isUnsent: false } })
+    : error;
 
 async function sendOnce<T>(
   settings: ApiSettings,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import * as z from 'zod';
 import type { SubmitResponse } from '../contracts/api.ts';
-import { AccessDeniedError, StoreRefusedError } from '../contracts/errors.ts';
+import { AccessDeniedError, OutriderError, StoreRefusedError } from '../contracts/errors.ts';
 import { OutputName } from '../contracts/settings.ts';
 import { outputOf, renderJob } from '../report/job-table.ts';
 import { type ApiClient, makeApiClient } from './api-client.ts';
@@ -129,9 +129,10 @@ async function startJob(
     // A token of this command's own has started nothing before: it was sent again, as an answer was lost.
     return { ...answer, started: answer.started || options.clientToken === undefined };
   } catch (error) {
+    const isOpen = mayBeAccepted(error, options.clientToken !== undefined);
     // A job that was accepted may yet read its inputs; of one that was refused nobody does.
-    if (error instanceof Error && error.name === 'InvalidInput') await staged.release();
-    if (signal.aborted || mayBeAccepted(error, options.clientToken !== undefined))
+    if (error instanceof Error && error.name === 'InvalidInput' && !isOpen) await staged.release();
+    if (signal.aborted || isOpen)
       console.err(
         `the job may have been accepted: submit it again with --client-token ${quote(clientToken)}, which starts it once\n`,
       );
@@ -146,10 +147,13 @@ async function startJob(
  * recorded it; the front of a local stack, which answers 507, has asked nobody, but an earlier try may have come through.
  */
 function mayBeAccepted(error: unknown, isTokenGiven: boolean): boolean {
-  if (error instanceof ServiceUnavailableError) return error.details['isUnsent'] !== true;
+  if (!(error instanceof OutriderError)) return false;
+  const { isUnsent, status } = error.details;
+  // Whatever is refused now, also what is no longer accepted: an earlier try may have been.
+  if (isUnsent === false) return true;
+  if (error instanceof ServiceUnavailableError) return isUnsent !== true;
   if (error instanceof AccessDeniedError) return true;
-  if (!(error instanceof StoreRefusedError)) return false;
-  return isTokenGiven || error.details['isUnsent'] === false || error.details['status'] !== 507;
+  return error instanceof StoreRefusedError && (isTokenGiven || status !== 507);
 }
 
 /** What one does with a job that goes on. */

@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { submitJob } from '../../../src/app/submit-job.ts';
-import { InvalidInputError } from '../../../src/contracts/errors.ts';
+import {
+  InvalidInputError,
+  StoreUnavailableError,
+  UnreadableRecordError,
+} from '../../../src/contracts/errors.ts';
 import type { JobId } from '../../../src/contracts/ids.ts';
 import type { JobRecord } from '../../../src/contracts/records.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
@@ -154,9 +158,16 @@ describe('a client token', () => {
     });
 
     it('is refused for what is wrong with it where nobody can tell what its token stands for', async () => {
-      const jobOfToken = () => Promise.reject(new Error('the store is away'));
+      const jobOfToken = () => Promise.reject(new StoreUnavailableError('the store is away'));
       const away = Object.assign(later(), { jobs: withCalls('jobs', { jobOfToken }).jobs });
       await expect(submitJob(away, request)).rejects.toThrow(refusal);
+    });
+
+    it('is told what is wrong with the record of its job, not with its spec', async () => {
+      await submitJob(system, request);
+      const load = () => Promise.reject(new UnreadableRecordError('the record of the job cannot be read'));
+      const broken = Object.assign(later(), { jobs: withCalls('jobs', { load }).jobs });
+      await expect(submitJob(broken, request)).rejects.toThrow('the record of the job cannot be read');
     });
 
     it('claims no token for what it refuses', async () => {

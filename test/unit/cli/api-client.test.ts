@@ -201,6 +201,20 @@ describe('API client', () => {
     });
   });
 
+  it.each([
+    [400, { error: 'InvalidInput', message: 'budget: no' }],
+    [403, { message: 'The security token included in the request is expired' }],
+    [409, { error: 'Conflict', message: 'another job writes there' }],
+  ])('says of a refusal (%i) whether an earlier try may have arrived', async (status, body) => {
+    const { client } = await serve([
+      { status: 504, body: {} },
+      { status, body },
+    ]);
+    await expect(client.list({})).rejects.toMatchObject({ details: { status, isUnsent: false } });
+    const refused = await serve([{ status, body }]);
+    await expect(refused.client.list({})).rejects.not.toHaveProperty('details.isUnsent');
+  });
+
   it('ends at once, with its reason, when the signal fires', async () => {
     const { client } = await serve([{ status: 200, body: {} }]);
     const reason = new Error('enough');

@@ -1,4 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { objectStoreOf } from '../../../src/cli/embedded-stack.ts';
+import { collect } from '../../support/worker-fixtures.ts';
 import { FakeService } from './fake-service.ts';
 
 const full = 'the disk is full where the stack keeps its data, /d, and no new job can be begun';
@@ -46,6 +50,34 @@ describe('a submission that is refused for what may change', () => {
       expect([exitCode, err]).toEqual([2, `${hint(tokenSent())}outrider: start was refused: why\n`]);
     },
   );
+
+  it.each<[number, string]>([
+    [400, 'InvalidInput'],
+    [409, 'Conflict'],
+    [404, 'NotFound'],
+  ])('tells it whatever the refusal after such a try is for: %i', async (status, error) => {
+    service.submitRefusals.push([504, { message: 'timed out' }], [status, { error, message: 'why' }]);
+    const { exitCode, err } = await submit();
+    expect([exitCode, err]).toEqual([2, `${hint(tokenSent())}outrider: why\n`]);
+  });
+
+  it('keeps the local files of a job that may run, and removes those of one that is refused', async () => {
+    await writeFile(join(service.cwd, 'a.txt'), 'a\n');
+    const { connection } = service;
+    if (connection === undefined) throw new Error('not started');
+    const staged = async (): Promise<number> => {
+      const found = await collect(objectStoreOf(connection).list({ bucket: 'data', key: 'input/' }));
+      return found.length;
+    };
+    const wrong: [number, unknown] = [400, { error: 'InvalidInput', message: 'budget: no' }];
+    const submitFile = () => service.run('submit', 'wordcount', '--input', 'a.txt', '--quiet');
+    service.submitRefusals.push(wrong);
+    expect((await submitFile()).err).toContain('outrider: budget: no\n');
+    expect(await staged()).toBe(0);
+    service.submitRefusals.push([504, { message: 'timed out' }], wrong);
+    expect((await submitFile()).err).toContain(hint(tokenSent()));
+    expect(await staged()).toBe(1);
+  });
 
   it('tells no token of a job whose spec is wrong', async () => {
     service.submitRefusals.push([400, { error: 'InvalidInput', message: 'budget: no' }]);
