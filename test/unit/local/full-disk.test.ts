@@ -27,9 +27,17 @@ it('refuses to begin where there is less room than a job needs, and nowhere else
   expect(await whyNoRoom(`${dir}/none`, Infinity)).toBeUndefined();
 });
 
-it('counts what a file system keeps for root as room for root alone', () => {
-  const found = { bsize: 4096, bfree: 300, bavail: 100 };
-  expect([freeBytes(found, 0), freeBytes(found, 1000), freeBytes(found, undefined)]).toEqual([
-    1_228_800, 409_600, 409_600,
-  ]);
+const wholeMap = '         0          0 4294967295\n';
+it.each([
+  ['of the system itself', 0, wholeMap, 1_228_800],
+  ['of a system without such maps', 0, undefined, 1_228_800],
+  ['of a container that a user runs', 0, '0 1000 1\n1 100000 65536\n', 409_600],
+  ['of a container with users of its own', 0, '         0     100000      65536\n', 409_600],
+  ['whose map is not known', 0, '', 409_600],
+])('tells what of the reserve of a file system is room for a root %s', (_, uid, uidMap, bytes) => {
+  expect(freeBytes({ bsize: 4096, bfree: 300, bavail: 100 }, { uid, uidMap })).toBe(bytes);
+});
+
+it.each([1000, undefined])('counts it as room for nobody else: %s', (uid) => {
+  expect(freeBytes({ bsize: 4096, bfree: 300, bavail: 100 }, { uid, uidMap: wholeMap })).toBe(409_600);
 });
