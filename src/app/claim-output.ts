@@ -1,6 +1,6 @@
 import { ConflictError, InvalidInputError, StoreUnavailableError } from '../contracts/errors.ts';
 import type { JobId } from '../contracts/ids.ts';
-import { isSource, type JobSpec } from '../contracts/job-spec.ts';
+import type { JobSpec } from '../contracts/job-spec.ts';
 import { defaultOutputKey, type ObjectRef, parseUri, uriOf } from '../contracts/keys.ts';
 import { limits } from '../contracts/limits.ts';
 import { finalJobStates } from '../contracts/records.ts';
@@ -11,9 +11,9 @@ import {
   rivalClaims,
   systemPrefixAt,
 } from '../core/model/output-claims.ts';
-import { inputField } from '../core/model/plan-stages.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { JobStore } from '../ports/job-store.ts';
+import { inputUris } from './job-grant.ts';
 
 export interface ClaimDeps {
   readonly jobs: JobStore;
@@ -138,20 +138,10 @@ export async function releaseOutput(deps: ClaimDeps, job: ClaimingJob): Promise<
   throw new StoreUnavailableError('the output could not be given back', { jobId: job.jobId });
 }
 
-/** The addresses that a job reads, each with the path of its field. */
-const inputUris = ({ stages }: JobSpec): readonly (readonly [string, string])[] =>
-  stages.flatMap(({ inputs }, stage) =>
-    inputs.flatMap((input, number) =>
-      isSource(input)
-        ? input.s3.map((uri, place) => [`${inputField(stage, number)}.s3[${place}]`, uri] as const)
-        : [],
-    ),
-  );
-
 /** Throws `InvalidInputError` where a job would read what it writes. */
 export function checkInputsApart(job: ClaimingJob & { readonly spec: JobSpec }): void {
   const output = outputRef(job);
-  for (const [field, uri] of inputUris(job.spec)) {
+  for (const { field, uri } of inputUris(job.spec)) {
     const input = parseUri(uri);
     if (input?.bucket !== output.bucket) continue;
     const isPrefix = input.key === '' || input.key.endsWith('/');

@@ -4,7 +4,7 @@ import { limits } from '../contracts/limits.ts';
 import type { SourceSegment } from '../contracts/plan.ts';
 import { ownValue } from '../lib/own.ts';
 import { CsvRecordParser } from './csv-record.ts';
-import { columnsBefore, CsvProblem, csvRows, firstOfPart, type CsvForm } from './csv-rows.ts';
+import { beginOf, columnsBefore, CsvProblem, csvRows, type CsvForm } from './csv-rows.ts';
 import { CsvScanner } from './csv-scan.ts';
 import { csvLine, csvValue } from './csv-text.ts';
 import { BadRecordError } from './operator.ts';
@@ -179,10 +179,7 @@ class CsvFile {
     const line = bytes.toString('utf8', from, end);
     const first = new CsvRecordParser().push(line);
     if (line === '' || line === '\r' || first.kind !== 'record') return -1;
-    const { header, columns: given } = this.#options;
-    const kind = !header ? 'row' : given === undefined ? 'header' : firstOfPart(first.fields, given);
-    const named = given ?? first.fields;
-    const columns = header ? named : named.map((_, index) => `c${String(index)}`);
+    const { columns, kind } = beginOf(first.fields, this.#options);
     if (kind === undefined || new Set(columns).size !== columns.length || !this.takeColumns(columns))
       return -1;
     return kind === 'header' ? end + 1 : from;

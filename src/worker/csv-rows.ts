@@ -32,10 +32,7 @@ export interface CsvForm {
  * alone, and others the same one into each. Undefined where it may be neither: another number of fields, each name once in
  * another order, or more than half of the names in their places, both without regard to case.
  */
-export function firstOfPart(
-  fields: readonly string[],
-  columns: readonly string[],
-): 'header' | 'row' | undefined {
+function firstOfPart(fields: readonly string[], columns: readonly string[]): 'header' | 'row' | undefined {
   if (fields.length !== columns.length) return undefined;
   if (fields.every((field, index) => field === columns[index])) return 'header';
   const values = fields.map((field) => field.toLowerCase());
@@ -48,6 +45,20 @@ export function firstOfPart(
   // All fields count, empty ones too: a row of choices has the name of each that was made and none of the others, a header all.
   const all = values.filter((value, index) => value !== '' || names[index] !== '');
   return inPlace.length * 2 > all.length ? undefined : 'row';
+}
+
+const noFirstOfPart = (columns: readonly string[]): string =>
+  `the first line of a later part must be a row of the columns that its part-00000 names, or the same header: these columns are ${columns.slice(0, shownColumns).join(', ')}; name the file otherwise where it has a header of its own`;
+
+/** What the first record of a file makes of it: the names of its columns, and what it is itself (`firstOfPart`). */
+export function beginOf(
+  fields: readonly string[],
+  { header, columns }: Pick<CsvForm, 'header' | 'columns'>,
+): { readonly columns: readonly string[]; readonly kind: 'header' | 'row' | undefined } {
+  if (!header) return { columns: fields.map((_, index) => `c${String(index)}`), kind: 'row' };
+  return columns === undefined
+    ? { columns: fields, kind: 'header' }
+    : { columns, kind: firstOfPart(fields, columns) };
 }
 
 /**
@@ -276,9 +287,10 @@ class CsvTable {
 
   #rowOf(fields: readonly string[]): Row | undefined {
     if (this.#columns === undefined) {
-      const isHeader = this.#header && this.#isHeader(fields);
-      this.nameColumns(this.#namesBy(fields));
-      if (isHeader) return undefined;
+      const { columns, kind } = beginOf(fields, { header: this.#header, columns: this.#given });
+      if (kind === undefined) throw this.#problem('input', noFirstOfPart(columns));
+      this.nameColumns(columns);
+      if (kind === 'header') return undefined;
     }
     const columns = this.#columns ?? [];
     if (fields.length !== columns.length) {
@@ -291,20 +303,6 @@ class CsvTable {
     const row: Record<string, string> = {};
     for (let index = 0; index < columns.length; index++) row[columns[index] ?? ''] = fields[index] ?? '';
     return row;
-  }
-
-  #namesBy(fields: readonly string[]): readonly string[] {
-    return this.#header ? (this.#given ?? fields) : fields.map((_, index) => `c${String(index)}`);
-  }
-
-  /** Whether the first record is a header. Throws where that cannot be told. */
-  #isHeader(fields: readonly string[]): boolean {
-    const first = this.#given === undefined ? 'header' : firstOfPart(fields, this.#given);
-    if (first !== undefined) return first === 'header';
-    throw this.#problem(
-      'input',
-      `the first line of a later part must be a row of the columns that its part-00000 names, or the same header: these columns are ${String(this.#given?.slice(0, shownColumns).join(', '))}; name the file otherwise where it has a header of its own`,
-    );
   }
 
   #checkColumns(columns: readonly string[]): void {

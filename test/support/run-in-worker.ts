@@ -8,7 +8,8 @@ import { attemptDataKey, type ObjectRef, parseUri, partName } from '../../src/co
 import { type Plan, type PlannedInput, sourceManifestLineSchema } from '../../src/contracts/plan.ts';
 import type { TaskResult } from '../../src/contracts/records.ts';
 import { edgeManifest } from '../../src/core/model/edge-manifest.ts';
-import { inputField, planStages } from '../../src/core/model/plan-stages.ts';
+import { inputField } from '../../src/core/model/job-graph.ts';
+import { planStages } from '../../src/core/model/plan-stages.ts';
 import type { SourceObject } from '../../src/core/model/splits.ts';
 import { operators } from '../../src/operators/registry.ts';
 import type { ObjectStore } from '../../src/ports/object-store.ts';

@@ -139,3 +139,7 @@ export function jobGraph(spec: JobSpec): readonly GraphStage[] {
     ...stages.filter(({ consumers }) => consumers.length === 0),
   ];
 }
+
+/** Path of an input in the spec: by it its objects are kept, and errors name it. */
+export const inputField = (stageIndex: number, input: number): string =>
+  `stages[${stageIndex}].inputs[${input}]`;

@@ -1,8 +1,7 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
 import { isSource, type OperatorName, type StageInput, type StageSpec } from '../../contracts/job-spec.ts';
 import { tableNames } from '../../contracts/table-names.ts';
-import type { GraphStage } from './job-graph.ts';
-import { inputField } from './plan-stages.ts';
+import { type GraphStage, inputField } from './job-graph.ts';
 import { partitionsOf } from './task-counts.ts';
 
 /**
@@ -55,6 +54,13 @@ const inputsOf: Readonly<Partial<Record<OperatorName, OperatorInputs>>> = {
   },
   sql: { needs: ['table'], reads: 'tables', why: 'reads rows' },
 };
+
+/** Whether a stage reads rows of its sources; others read lines, whatever the format. Code may read either. */
+export function readsRows({ operator }: Pick<StageSpec, 'operator'>): boolean {
+  if (operator === undefined) return true;
+  const [first] = inputsOf[operator]?.needs ?? [];
+  return first === 'rows' || first === 'table';
+}
 
 const kinds: Readonly<Partial<Record<OperatorName, Kind>>> = {
   tokenize: 'counts',

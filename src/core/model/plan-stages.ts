@@ -1,22 +1,19 @@
 import { InvalidInputError } from '../../contracts/errors.ts';
-import { isSource, type JobSpec, type OperatorName, type SourceInput } from '../../contracts/job-spec.ts';
+import { isSource, type JobSpec, type SourceInput } from '../../contracts/job-spec.ts';
 import { inputManifestKey, type ObjectRef, type PlanPlace } from '../../contracts/keys.ts';
 import { limits } from '../../contracts/limits.ts';
 import { defaultPolicyConfig } from '../../contracts/policy-config.ts';
 import type { Plan, PlannedInput, SourceSegment, StageDescription, StagePlan } from '../../contracts/plan.ts';
-import { type GraphStage, jobGraph } from './job-graph.ts';
+import { type GraphStage, inputField, jobGraph } from './job-graph.ts';
 import { keepWithWorkers } from './kept-outputs.ts';
 import { type Manifest, manifestOf } from './manifest.ts';
+import { readsRows } from './operator-inputs.ts';
 import { withPartHeaders } from './part-headers.ts';
 import { type SourceObject, splitObjects } from './splits.ts';
 import { isShuffled, partitionsOf, taskCountOf } from './task-counts.ts';
 
-/** Matched objects of a source input, by the input's field path. */
+/** Matched objects of a source input, by the input's field path (`inputField`). */
 export type ResolvedSources = ReadonlyMap<string, readonly SourceObject[]>;
-
-/** Path of an input in the spec: the key of `ResolvedSources`, and what errors name. */
-export const inputField = (stageIndex: number, input: number): string =>
-  `stages[${stageIndex}].inputs[${input}]`;
 
 /** A planned job and the manifests of its sources, to be written before it. */
 export interface PlannedJob {
@@ -39,22 +36,12 @@ interface SizedStage {
   readonly tasks: number;
 }
 
-/** Operators that read rows of their sources; others read lines, whatever the format. Code may read either. */
-const rowReaders: ReadonlySet<string> = new Set<OperatorName>([
-  'groupby-map',
-  'join-map',
-  'join-probe',
-  'sql',
-]);
-
 function splitsOf(stage: GraphStage, sources: ResolvedSources): SizedStage['splits'] {
   return stage.spec.inputs.map((input, number) => {
     if (!isSource(input)) return undefined;
     const field = inputField(stage.index, number);
-    const { operator } = stage.spec;
     const objects = sources.get(field) ?? [];
-    const readsRows = operator === undefined || rowReaders.has(operator);
-    return splitObjects(readsRows ? withPartHeaders(objects, input, field) : objects, {
+    return splitObjects(readsRows(stage.spec) ? withPartHeaders(objects, input, field) : objects, {
       format: input.format,
       splitBytes: input.splitBytes,
       multiline: input.multiline,

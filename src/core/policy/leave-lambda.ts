@@ -25,15 +25,22 @@ function largestThat(tasks: readonly TaskView[], holds: (task: TaskView) => bool
   for (const task of tasks) if (largest === undefined || inputOf(task) > inputOf(largest)) largest = task;
   // As a rule there are none: thousands of tasks are not put in order at each tick.
   if (largest === undefined || !holds(largest)) return [];
-  const sorted = tasks.toSorted((a, b) => inputOf(a) - inputOf(b));
-  let [low, high] = [0, sorted.length - 1];
+  return headThat(
+    tasks.toSorted((a, b) => inputOf(b) - inputOf(a)),
+    holds,
+  );
+}
+
+/** The same of tasks in order of what they read, most first, where it holds for the first. */
+function headThat(sorted: readonly TaskView[], holds: (task: TaskView) => boolean): readonly TaskView[] {
+  let [low, high] = [1, sorted.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
     const task = sorted[middle];
-    if (task !== undefined && holds(task)) high = middle;
-    else low = middle + 1;
+    if (task !== undefined && holds(task)) low = middle + 1;
+    else high = middle;
   }
-  return sorted.slice(low);
+  return sorted.slice(0, low);
 }
 
 /**
@@ -48,15 +55,7 @@ function firstsThat(
   if (launchOrder !== 'largest-first') return largestThat(firstsOf(stage), holds);
   const next = stage.tasks[stage.order[stage.nextFirst] ?? -1];
   if (next === undefined || !holds(next)) return [];
-  const firsts = firstsOf(stage);
-  let [low, high] = [1, firsts.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const task = firsts[middle];
-    if (task !== undefined && holds(task)) low = middle + 1;
-    else high = middle;
-  }
-  return firsts.slice(0, low);
+  return headThat(firstsOf(stage), holds);
 }
 
 /** Tasks of these stages of which an attempt runs, by the place of their stage. */

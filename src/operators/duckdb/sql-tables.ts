@@ -59,7 +59,7 @@ function widerThan(
   // Names that differ in case alone are one to DuckDB, and files of one task may share them.
   const names = new Set(known.map((column) => column.toLowerCase()));
   const others = own.map((column) => [column.toLowerCase(), column] as const);
-  const strangers = [...new Map(others.filter(([name]) => !names.has(name))).values()];
+  const strangers = [...new Map(others.filter(([key]) => !names.has(key))).values()];
   return strangers.length === 0 ? undefined : { name, known, strangers, query };
 }
 

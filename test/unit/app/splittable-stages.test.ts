@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { shapesOf } from '../../../src/app/load-plan.ts';
 import { jobSpecSchema, type JobSpecInput } from '../../../src/contracts/job-spec.ts';
 import { parseJobId } from '../../../src/contracts/ids.ts';
-import { inputField, planStages } from '../../../src/core/model/plan-stages.ts';
+import { inputField } from '../../../src/core/model/job-graph.ts';
+import { planStages } from '../../../src/core/model/plan-stages.ts';
 import { builtinJob } from '../../../src/operators/builtin-jobs.ts';
 
 const object = { bucket: 'input', key: 'a.csv', sizeBytes: 100, etag: 'e' };
