@@ -19,6 +19,11 @@ export interface AttemptRun {
   readonly runMs?: number;
   /** From claim to its last report, of one that did not end with its work done: what it had read, it had read by then. */
   readonly reportedMs?: number;
+  /**
+   * For how long it is known to have worked: `runMs`, but of one that was lost to its last report. Of its death another has told,
+   * when that came to know of it.
+   */
+  readonly seenMs?: number;
   /** Whether it has read all and ended, so that `runMs` is all that it takes. */
   readonly isFinished: boolean;
   readonly bytes: number;
@@ -164,9 +169,7 @@ export function attemptRuns(
               isWarm: warm.has(attempt),
             }),
         ...(waiting.has(attempt) ? { unclaimedMs: Math.max(0, waitedUntil - launchedAt) } : {}),
-        ...(claimedAt === undefined || until === undefined
-          ? {}
-          : timesOf(claimedAt, until, isFinished ? undefined : attempt.reportedAt)),
+        ...(claimedAt === undefined || until === undefined ? {} : timesOf(attempt, claimedAt, until)),
         ...(progress === undefined ? {} : { phaseMs: progress.phaseMs }),
         ...shareOf(attempt, bytes, isFinished),
       };
@@ -175,13 +178,21 @@ export function attemptRuns(
 }
 
 function timesOf(
+  { state, launchedAt, reportedAt }: AttemptRecord,
   claimedAt: number,
   until: number,
-  reportedAt: number | undefined,
-): Pick<AttemptRun, 'runMs' | 'reportedMs'> {
-  const runMs = Math.max(0, until - claimedAt);
-  if (reportedAt === undefined) return { runMs };
-  return { runMs, reportedMs: Math.min(runMs, Math.max(0, reportedAt - claimedAt)) };
+): Pick<AttemptRun, 'runMs' | 'reportedMs' | 'seenMs'> {
+  const isLost = state === 'lost';
+  const toldMs = Math.max(0, until - claimedAt);
+  const heardMs = reportedAt === undefined ? undefined : Math.max(0, reportedAt - claimedAt);
+  // Its end is not by the clock of its claim: it was no longer than since its launch.
+  const runMs = isLost ? Math.max(heardMs ?? 0, Math.min(toldMs, Math.max(0, until - launchedAt))) : toldMs;
+  const reportedMs = Math.min(runMs, heardMs ?? runMs);
+  return {
+    runMs,
+    ...(state === 'done' || heardMs === undefined ? {} : { reportedMs }),
+    seenMs: isLost ? (heardMs ?? 0) : runMs,
+  };
 }
 
 function shareOf(

@@ -101,7 +101,7 @@ export function causesOfSlowness(
   usual: Usual | undefined,
   findWitnesses: () => Witnesses,
 ): readonly ExplainedCause[] {
-  const { runMs, bytes, attempt } = run;
+  const { seenMs: runMs, bytes, attempt } = run;
   const slowness = slownessOf(run, usual);
   if (usual === undefined || runMs === undefined || slowness === undefined) return [];
   const inputMs = expectedMs(usual, run);
@@ -143,7 +143,7 @@ const leastNodeMs = 300;
 /** The cause of what its input does not explain. */
 function restOf(run: AttemptRun, usual: Usual, judged: Judged): ExplainedCause {
   const { witnesses, slowness, inputFactor } = judged;
-  const { attempt, runMs = 0, reportedMs = runMs, isFinished, readShare = 1 } = run;
+  const { attempt, seenMs: runMs = 0, reportedMs = runMs, isFinished, readShare = 1 } = run;
   const excess = excessOf(run, usual, judged);
   const { beside } = excess;
   const evidence = evidenceOf(beside, witnesses);

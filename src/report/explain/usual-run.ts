@@ -89,26 +89,26 @@ export function expectedMs(usual: Usual, input: Input): number {
 
 type Timed = Pick<
   AttemptRun,
-  'runMs' | 'reportedMs' | 'bytes' | 'records' | 'readShare' | 'phaseMs' | 'isFinished'
+  'seenMs' | 'reportedMs' | 'bytes' | 'records' | 'readShare' | 'phaseMs' | 'isFinished'
 >;
 
 /**
  * What an attempt takes in all. Where it did not end it is foretold by what it had read, by its last report, behind its start,
  * which reads nothing; and not before half of what is to be expected was over: what was read by then lies in buffers.
- * Never less than it has run.
+ * Never less than it is known to have run.
  */
 function wholeMs(
-  { runMs = 0, reportedMs = runMs, readShare = 0, phaseMs, isFinished }: Timed,
+  { seenMs = 0, reportedMs = seenMs, readShare = 0, phaseMs, isFinished }: Timed,
   expected: number,
 ): number {
-  if (isFinished || readShare <= 0 || reportedMs < leastOutrun * expected) return runMs;
+  if (isFinished || readShare <= 0 || reportedMs < leastOutrun * expected) return seenMs;
   const startMs = Math.min(reportedMs, phaseMs?.init ?? 0);
-  return Math.max(runMs, startMs + (reportedMs - startMs) / readShare);
+  return Math.max(seenMs, startMs + (reportedMs - startMs) / readShare);
 }
 
 /** How many times longer an attempt takes than what is to be expected; undefined where nothing can be said. */
 function timesLonger(run: Timed, expected: number): number | undefined {
-  if (run.runMs === undefined || expected <= 0) return undefined;
+  if (run.seenMs === undefined || expected <= 0) return undefined;
   const times = wholeMs(run, expected) / expected;
   return run.isFinished || times >= 1 ? times : undefined;
 }

@@ -154,4 +154,34 @@ describe('the end of an attempt', () => {
     expect(lines.join('\n')).toMatch(/launched at 00:16:40, waited 0\.1s, ran for 1\.4s \(/);
     expect(lines.join('\n')).not.toMatch(/slow|40\.0s/);
   });
+
+  it.each([
+    ['at once', 2_000, undefined],
+    ['long after, when it had been given up', 40_100, undefined],
+    ['by another clock than its own', 2_000, 3_600_000],
+  ])('shows no slow node where its worker died, and another told of it %s', (_, ended, behind = 0) => {
+    const failure = { cause: 'exited', message: 'its worker exited: killed' } as const;
+    const claimed = 100 - behind;
+    // It was killed soon after its report: its task ran as usual on another node, in 2.0 s.
+    const dead = attempt('map/3/0', {
+      ...{ state: 'lost', order: 'cancel', claimed, ended: ended + 5_000, failure },
+      ...{ reported: claimed + 500, read: 100 },
+    });
+    const { explanation, lines } = explained([dead, attempt('map/3/1', { launched: ended + 5_100 })]);
+    expect(explanation.slowNodes).toEqual([]);
+    const [first] = explanation.stages[0]?.told[0]?.attempts ?? [];
+    expect(first?.slowness).toBeUndefined();
+    expect(first?.runMs).toBe(ended + (behind === 0 ? 4_900 : 5_000));
+    expect(lines.join('\n')).not.toMatch(/slow/);
+  });
+
+  it('shows a slow node where its worker died by what it had told until then', () => {
+    const failure = { cause: 'exited', message: 'its worker exited: killed' } as const;
+    const dead = attempt('map/3/0', {
+      ...{ state: 'lost', order: 'cancel', ended: 9_000, reported: 8_100, read: 400, failure },
+      phases: { init: 900, read: 1_000, compute: 5_000, write: 300 },
+    });
+    const { explanation } = explained([dead, attempt('map/3/1', { launched: 9_100 })]);
+    expect(explanation.slowNodes).toMatchObject([{ node: 'node-map/3/0', attempts: ['map/3/0'] }]);
+  });
 });
