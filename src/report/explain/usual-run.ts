@@ -1,5 +1,6 @@
 import type { NotUsual } from '../../contracts/explanation.ts';
 import { type Phase, phases } from '../../contracts/progress.ts';
+import type { FailureCause } from '../../contracts/records.ts';
 import { leastOutrun } from '../../core/model/stage-statistics.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
 import { costOf, fitCost, type TaskCost } from '../../core/model/task-cost.ts';
@@ -89,7 +90,7 @@ export function expectedMs(usual: Usual, input: Input): number {
 
 type Timed = Pick<
   AttemptRun,
-  'seenMs' | 'reportedMs' | 'bytes' | 'records' | 'readShare' | 'phaseMs' | 'isFinished'
+  'attempt' | 'seenMs' | 'reportedMs' | 'bytes' | 'records' | 'readShare' | 'phaseMs' | 'isFinished'
 >;
 
 /**
@@ -106,8 +107,13 @@ function wholeMs(
   return Math.max(seenMs, startMs + (reportedMs - startMs) / readShare);
 }
 
+/** Ends that come from outside, or of too slow a pace. Whatever else fails has failed by itself, after what its failure took. */
+const pacedEnds: ReadonlySet<FailureCause> = new Set(['timeout', 'interrupted', 'exited']);
+
 /** How many times longer an attempt takes than what is to be expected; undefined where nothing can be said. */
 function timesLonger(run: Timed, expected: number): number | undefined {
+  const { failure } = run.attempt;
+  if (failure !== undefined && !pacedEnds.has(failure.cause)) return undefined;
   if (run.seenMs === undefined || expected <= 0) return undefined;
   const times = wholeMs(run, expected) / expected;
   return run.isFinished || times >= 1 ? times : undefined;
@@ -119,7 +125,8 @@ export const latenessOf = (run: Timed, usual: Usual | undefined): number | undef
 
 /**
  * How many times longer an attempt takes than is usual for its input; undefined where nothing can be said: one that
- * ended before half of the usual time was up, and not with its work done, tells nothing of how fast it was.
+ * ended before half of the usual time was up, and not with its work done, tells nothing of how fast it was, nor does one
+ * that failed by itself.
  */
 export const slownessOf = (run: Timed, usual: Usual | undefined): number | undefined =>
   usual === undefined ? undefined : timesLonger(run, expectedMs(usual, run));

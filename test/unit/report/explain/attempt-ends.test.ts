@@ -184,4 +184,29 @@ describe('the end of an attempt', () => {
     const { explanation } = explained([dead, attempt('map/3/1', { launched: 9_100 })]);
     expect(explanation.slowNodes).toMatchObject([{ node: 'node-map/3/0', attempts: ['map/3/0'] }]);
   });
+
+  it.each(['user-code', 'bad-record', 'input-lost', 'storage', 'out-of-memory'] as const)(
+    'shows no slow node where it failed by itself (%s), however little it had read by then',
+    (cause) => {
+      // It threw at its first record, and telling where took it a while.
+      const failed = attempt('map/3/0', {
+        ...{ state: 'failed', ended: 2_300, read: 20, failure: { cause, message: 'it broke' } },
+        phases: { init: 600, read: 100, compute: 1_400, write: 0 },
+      });
+      const { explanation, lines } = explained([failed, attempt('map/3/1', { launched: 2_400 })]);
+      expect(explanation.slowNodes).toEqual([]);
+      expect(explanation.stages[0]?.told[0]?.attempts[0]?.slowness).toBeUndefined();
+      expect(lines.join('\n')).not.toMatch(/slow/);
+    },
+  );
+
+  it('shows a slow node where its time on Lambda ran out there', () => {
+    const failure = { cause: 'timeout', message: 'Lambda ended it' } as const;
+    const late = attempt('map/3/0', {
+      ...{ state: 'failed', ended: 20_100, read: 300, failure },
+      phases: { init: 2_000, read: 3_000, compute: 14_000, write: 1_000 },
+    });
+    const { explanation } = explained([late, attempt('map/3/1', { launched: 20_200 })]);
+    expect(explanation.slowNodes).toMatchObject([{ node: 'node-map/3/0' }]);
+  });
 });
