@@ -12,7 +12,7 @@ import type { Failure } from '../../contracts/records.ts';
 import { failureOf, failureWith } from '../failure-of.ts';
 import { BadInputError, CancelledError, saysItResumes, UserCodeError } from '../operator.ts';
 import type { Operator, TaskContext } from '../operator.ts';
-import { checkShare } from '../progress-share.ts';
+import { checkShare, ShareTeller } from '../progress-share.ts';
 import { type ClosableOutput, guarded } from '../task-output.ts';
 import { Channel } from './channel.ts';
 import { framesOf, tellExit, tellStack } from './user-frames.ts';
@@ -145,6 +145,7 @@ class Host {
     const { start, operator, output, inputs, meter } = this.#mustBeLoaded();
     const { signal } = this.#abort;
     const given = new UserOutput(output, this.#mayPut);
+    const shares = new ShareTeller();
     let state: string | null | undefined;
     const { stage, task, attempt, partitions, options } = start;
     const context: TaskContext = {
@@ -167,6 +168,7 @@ class Host {
       },
       progress: (fraction) => {
         checkShare(fraction);
+        if (!shares.isNews(fraction)) return;
         this.#channel.send(FromHost.progress, doubleBody(fraction));
       },
     };

@@ -138,6 +138,23 @@ export default job('x', read.text().map((line, context) => {
   expect(result?.progress).toMatchObject({ bytesRead: 5, bytesTotal: 5 });
 });
 
+it('sends its worker a bounded number of messages however often a function tells its progress', async () => {
+  const program = `import { Socket } from 'node:net';
+${head}
+export default job('x', read.text().map((line, { progress, count }) => {
+  const write = Socket.prototype.write;
+  Socket.prototype.write = function (...given) { count('writes'); return write.apply(this, given); };
+  for (let step = 0; step < 200_000; step++) progress(step / 200_000);
+  Socket.prototype.write = write;
+  return line;
+}).write.text());`;
+  const { outcome, counters } = await runFirstStage(program, 'a\n');
+  expect(outcome).toBe('done');
+  // Two for each message.
+  expect(counters?.['writes']).toBeGreaterThan(0);
+  expect(counters?.['writes']).toBeLessThanOrEqual(20_000);
+});
+
 describe('where bad records are to be skipped', () => {
   it.each([
     [
