@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import { Readable, type Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { invariant, OutriderError } from '../contracts/errors.ts';
 import { taskFilesOf } from '../contracts/task-files.ts';
@@ -8,6 +8,7 @@ import { CancelledError } from '../worker/operator.ts';
 import type { Operator, TaskContext, TaskInput } from '../worker/operator.ts';
 import { printLines } from '../worker/processes/printed-lines.ts';
 import { ProcessGroup, type ProgramEnd } from '../worker/processes/process-group.ts';
+import { openPipes } from '../worker/processes/program-pipes.ts';
 import { taskVariables } from '../worker/task-files.ts';
 import { flagOption, onlyOptions, wrongOption } from './options.ts';
 import type { Options } from './options.ts';
@@ -59,35 +60,9 @@ export const exec: Operator = {
   resumes: (options, readsStages) => !readsStages && flagOption(options, 'resumes'),
   async run(context) {
     context.signal.throwIfAborted();
-    const [program, ...rest] = commandOf(context.options);
-    const group = new ProcessGroup(placeOf(program, context.options), rest, {
-      cwd: context.scratchDir,
-      env: {
-        ...context.environment,
-        TMPDIR: context.scratchDir,
-        ...environmentOf(context.options),
-        ...taskVariables(
-          context.stage,
-          { task: context.task, attempt: context.attempt ?? 0 },
-          context.inputs,
-        ),
-        OUTRIDER_PROGRESS: String(sharesNumber),
-      },
-      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-    });
-    const { stdin, stdout, stderr, stdio } = group.child;
-    const shares = stdio[sharesNumber];
-    invariant(stdin !== null && stdout !== null && stderr !== null, 'a program has its pipes');
-    invariant(shares instanceof Readable, 'a program has a pipe for its progress');
+    const { shares, ...running } = await startProgram(context);
+    const { group, stdout, stderr } = running;
     tellShares(shares, context);
-    const running: Running = {
-      program,
-      group,
-      stdin,
-      stdout,
-      stderr,
-      progress: { bytes: 0, isWriting: false },
-    };
     const kill = (): void => {
       group.kill();
       // Somebody who has left the group may hold the pipes open; nothing that they say is wanted any more.
@@ -104,6 +79,45 @@ export const exec: Operator = {
     }
   },
 };
+
+/** Starts the program. Its pipes can be opened by name, `/dev/stdin` say, where the machine has such. */
+async function startProgram(context: TaskContext): Promise<Running & { readonly shares: Readable }> {
+  const [program, ...rest] = commandOf(context.options);
+  const pipes = await openPipes(['in', 'out', 'out', 'out']);
+  let group: ProcessGroup;
+  try {
+    context.signal.throwIfAborted();
+    group = new ProcessGroup(placeOf(program, context.options), rest, {
+      cwd: context.scratchDir,
+      env: {
+        ...context.environment,
+        TMPDIR: context.scratchDir,
+        ...environmentOf(context.options),
+        ...taskVariables(
+          context.stage,
+          { task: context.task, attempt: context.attempt ?? 0 },
+          context.inputs,
+        ),
+        OUTRIDER_PROGRESS: String(sharesNumber),
+      },
+      stdio: pipes?.theirs ?? ['pipe', 'pipe', 'pipe', 'pipe'],
+    });
+  } catch (cause) {
+    for (const pipe of pipes?.ours ?? []) pipe.destroy();
+    throw cause;
+  } finally {
+    pipes?.handOver();
+  }
+  const [stdin, stdout, stderr, shares] = pipes?.ours ?? group.child.stdio;
+  invariant(
+    stdin instanceof Writable &&
+      stdout instanceof Readable &&
+      stderr instanceof Readable &&
+      shares instanceof Readable,
+    'a program has its pipes',
+  );
+  return { program, group, stdin, stdout, stderr, shares, progress: { bytes: 0, isWriting: false } };
+}
 
 /** Takes what the program says of its progress. What it says wrong is told, once, and nothing more: it works all the same. */
 function tellShares(shares: Readable, context: TaskContext): void {
@@ -130,6 +144,8 @@ interface Running {
 
 async function runProgram(running: Running, context: TaskContext): Promise<void> {
   const { program, group, stdin, stderr } = running;
+  // Whoever has left the group may hold it open, and never read.
+  void group.exited.finally(() => stdin.destroy()).catch(() => undefined);
   const complaint = keepTail(stderr);
   printLines(stderr, { lines: 0 }, (text) => context.print?.('stderr', text));
   const ended = group.exited.then(

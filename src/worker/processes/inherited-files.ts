@@ -11,7 +11,7 @@ let covers: ReadonlyMap<number, number> | undefined;
  * The stdio of a child, with /dev/null in the place of each file that this process has itself inherited open (such as
  * the log of Lambda's runtime) and would else pass on: Node marks only the first few as its own.
  */
-export function withoutInherited(stdio: readonly ('ignore' | 'pipe')[]): StdioOptions {
+export function withoutInherited(stdio: readonly ('ignore' | 'pipe' | number)[]): StdioOptions {
   covers ??= coverInherited();
   const last = Math.max(stdio.length - 1, ...covers.keys());
   return Array.from({ length: last + 1 }, (_, number) => stdio[number] ?? covers?.get(number) ?? 'ignore');

@@ -13,8 +13,8 @@ export interface GroupOptions {
   readonly cwd: string;
   /** All that the program sees; nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
-  /** From standard input on; no other file is open in the program. */
-  readonly stdio: readonly ('ignore' | 'pipe')[];
+  /** From standard input on, a number being a file of this process; no other file is open in the program. */
+  readonly stdio: readonly ('ignore' | 'pipe' | number)[];
 }
 
 /** How a program ended: one of the two is null. */

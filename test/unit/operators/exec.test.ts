@@ -27,6 +27,26 @@ describe('exec', () => {
     expect(result.text.equals(Buffer.from(text))).toBe(true);
   });
 
+  it.runIf(process.platform === 'linux')(
+    'gives it pipes that can be opened by name, also after all of its input was written',
+    async () => {
+      const printed: string[] = [];
+      const { text } = await runTask(
+        exec,
+        { command: ['sh', '-c', 'sleep 0.5; sort /dev/stdin > /dev/stdout; echo done > /dev/stderr'] },
+        [input('two\none\n')],
+        { printed },
+      );
+      expect([text.toString(), printed]).toEqual(['one\ntwo\n', ['stderr: done']]);
+    },
+  );
+
+  it('ends, whoever has left it holds its input open and reads nothing', async () => {
+    const script = '(setsid sh -c "exec sleep 60" <&0 >/dev/null 2>&1 &); echo one';
+    const { text } = await run(['sh', '-c', script], [input('more\n'.repeat(500_000))]);
+    expect(text.toString()).toBe('one\n');
+  });
+
   it('lets a program end before it has read its input', async () => {
     const { text } = await run(['head', '-n', '1'], [input('first\n' + 'more\n'.repeat(500_000))]);
     expect(text.toString()).toBe('first\n');
