@@ -32,6 +32,14 @@ describe('synthesize', () => {
     SYNTHESIS_LIMIT_MS,
   );
 
+  it('says that its time was up', async () => {
+    const other = await scratchDirectory();
+    await expect(synthesize({ outDir: other.path, limitMs: 1 })).rejects.toThrow(
+      'the CDK app cannot be synthesized within 0.001 s; on a busy machine try again',
+    );
+    await other.remove();
+  });
+
   it('leaves an assembly alone that is as the sources are', async () => {
     const marker = join(out.path, 'OutriderApi.template.json');
     await writeFile(marker, 'touched');

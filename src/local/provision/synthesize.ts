@@ -33,10 +33,13 @@ export class SynthesisError extends Error {
 export async function synthesize({
   outDir,
   onWork,
+  limitMs = SYNTH_LIMIT_MS,
 }: {
   readonly outDir: string;
   /** Told where there is anything to do. */
   readonly onWork?: () => void;
+  /** How long the app may run. */
+  readonly limitMs?: number;
 }): Promise<void> {
   const directory = resolve(outDir);
   if (await isFresh(directory, await inputsHash())) return;
@@ -48,7 +51,7 @@ export async function synthesize({
     const hash = await inputsHash();
     if (await isFresh(directory, hash)) return;
     await prepare(directory);
-    await runApp(directory);
+    await runApp(directory, limitMs);
     await writeFile(join(directory, STAMP_NAME), await stampOf(directory, hash));
   } finally {
     await unlock();
@@ -108,7 +111,7 @@ async function prepare(directory: string): Promise<void> {
   await Promise.all(stale.map((name) => rm(join(directory, name), { recursive: true, force: true })));
 }
 
-function runApp(directory: string): Promise<void> {
+function runApp(directory: string, limitMs: number): Promise<void> {
   // The caller may itself run under the CDK's command or a debugger.
   const inherited = Object.entries(process.env).filter(
     ([name]) => !['CDK_CONTEXT_JSON', 'NODE_OPTIONS'].includes(name),
@@ -116,14 +119,24 @@ function runApp(directory: string): Promise<void> {
   const options = {
     cwd: rootDir,
     env: { ...Object.fromEntries(inherited), CDK_OUTDIR: directory },
-    timeout: SYNTH_LIMIT_MS,
+    timeout: limitMs,
     maxBuffer: MAX_OUTPUT_BYTES,
   };
   return new Promise((done, fail) => {
     execFile(process.execPath, [join('cdk', 'app.ts')], options, (error, stdout, stderr) => {
       if (error === null) done();
-      else
-        fail(new SynthesisError(`the CDK app cannot be synthesized:\n${stdout}${stderr}`, { cause: error }));
+      else {
+        // What it says until then is its progress alone.
+        const why =
+          error.killed === true
+            ? ` within ${String(limitMs / 1_000)} s; on a busy machine try again when it has less to do`
+            : '';
+        fail(
+          new SynthesisError(`the CDK app cannot be synthesized${why}:\n${stdout}${stderr}`, {
+            cause: error,
+          }),
+        );
+      }
     });
   });
 }
