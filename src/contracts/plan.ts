@@ -43,7 +43,7 @@ export const plannedInputSchema = z.discriminatedUnion('kind', [
     onBadRecord: z.enum(['fail', 'skip']),
     /** Csv: whether quoted fields may hold line ends; absent: they may, since no file was cut. */
     multiline: z.boolean().optional(),
-    /** Csv with a header and Parquet: the begin of the first object of all, which says in which order columns of all are written. */
+    /** Csv with a header, NDJSON and Parquet: the begin of the first object of all, which says in which order columns of all are written. */
     first: sourceSegmentSchema.exactOptional(),
   }),
   z.object({

@@ -33,6 +33,7 @@ const oneSelect = 'one SELECT, of at most 65536 characters';
 /** How a query begins, behind any comments: what it does is judged by DuckDB itself, before it runs. */
 const queryStart = /^(?:\(|(?:select|with|from|values)\b)/i;
 const partitionColumn = 'outrider partition';
+const noColumn = 'outrider column';
 
 function sqlOptions(options: Options): SqlOptions {
   onlyOptions(options, ['query', 'tables', 'columns', 'partitionBy', 'output', 'header']);
@@ -113,6 +114,8 @@ export const sql: Operator = {
           dir,
           columns: options.columns[names[index] ?? ''],
           hasOthers: context.task > 0 || (context.tasks ?? 1) > 1,
+          // Other forms say with each row, or part, what its columns are.
+          isOfOneTable: options.output === 'csv',
           tally,
         });
         if (table !== undefined) wider.push(table);
@@ -121,7 +124,6 @@ export const sql: Operator = {
         const { count, isSelect } = await engine.statementsOf(options.query);
         if (count !== 1 || !isSelect) throw new BadInputError(`it must be ${oneSelect}`);
       });
-      // Other forms say with each row, or part, what its columns are.
       if (options.output === 'csv') await narrow(engine, context, wider, options.query);
       if (context.isFinal === false && (options.output ?? 'parquet') === 'parquet')
         await sendPartitions(engine, context, options);
@@ -158,14 +160,32 @@ async function narrow(
 }
 
 /** Makes a table what its known columns and these others are. */
-const keepColumns = (
+function keepColumns(
   engine: Engine,
   { name, known, query }: WiderTable,
   others: readonly string[],
-): Promise<unknown> =>
-  engine.run(
-    `CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS SELECT ${[...known, ...others].map(sqlName).join(', ')} FROM (${query})`,
+): Promise<unknown> {
+  const columns = [...known, ...others].map(sqlName);
+  // A table has one column at least.
+  const list = columns.length === 0 ? `NULL AS ${sqlName(noColumn)}` : columns.join(', ');
+  return engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS SELECT ${list} FROM (${query})`);
+}
+
+/** What a query would do that gives the columns of a table, whatever they are, where another task's table has not these. */
+function otherColumns({ name, known, isNdjson }: WiderTable, stranger: string): BadInputError {
+  const column = JSON.stringify(stranger);
+  if (isNdjson !== true)
+    return new BadInputError(
+      `the files of ${name} have different columns: ${column} is not among ${known.join(', ')}`,
+    );
+  const begin =
+    known.length > 0
+      ? `${known.join(', ')}, with which its first file begins`
+      : 'those with which its first file begins, since it has none';
+  return new BadInputError(
+    `the records of ${name} have different fields: ${column} is not among ${begin}; name columns in options.query, or ${column} in options.columns.${name}`,
   );
+}
 
 /**
  * The columns without which the query means nothing, of those that the first file of all has not: a task that lacks one fails by
@@ -179,7 +199,7 @@ async function namedStrangers(
   table: WiderTable,
   { before, columns }: { readonly before: string; readonly columns: () => Promise<string> },
 ): Promise<readonly string[]> {
-  const { name, known, strangers } = table;
+  const { strangers } = table;
   let kept = strangers.toSorted((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
   // Most often all are left out at once, else halves of them.
   const groups: (readonly string[])[] = [strangers];
@@ -193,10 +213,7 @@ async function namedStrangers(
       throw error;
     });
     if (after === before) kept = rest;
-    else if (after !== undefined)
-      throw new BadInputError(
-        `the files of ${name} have different columns: ${JSON.stringify(group[0])} is not among ${known.join(', ')}`,
-      );
+    else if (after !== undefined) throw otherColumns(table, group[0] ?? '');
     else if (group.length > 1) {
       const half = Math.ceil(group.length / 2);
       groups.push(group.slice(half), group.slice(0, half));

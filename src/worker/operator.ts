@@ -139,6 +139,8 @@ export interface TaskInput {
   firstColumns?(): Promise<readonly string[] | undefined>;
   /** The first file of Parquet, which another task may read, for the same. */
   readonly firstFile?: SourceFile;
+  /** Records with which the first file of NDJSON begins, for the same; none where it has none. */
+  firstRows?(): Promise<readonly Row[]>;
   /**
    * `records` as lines, in their order, many at once, each block until the next is asked for; absent where there is no
    * quicker way to them than by `records`.

@@ -40,7 +40,7 @@ export async function* locatedRows(batches: AsyncIterable<readonly Row[]>): Asyn
  * `work` throws gets the file and line of the row before its message, where the row comes from a file.
  */
 export async function forEachRow(
-  input: TaskInput,
+  input: Pick<TaskInput, 'rows' | 'onBadValue'>,
   work: (row: Row) => Promise<void> | undefined,
 ): Promise<void> {
   for await (const rows of input.rows()) {

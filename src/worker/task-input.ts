@@ -8,7 +8,7 @@ import type { AttemptMeter } from './attempt-meter.ts';
 import { csvBlocks } from './csv-blocks.ts';
 import { columnsBefore, type CsvForm, CsvProblem, csvRows } from './csv-rows.ts';
 import { lineNameAt } from './line-number.ts';
-import { ndjsonCells, ndjsonRows } from './ndjson-rows.ts';
+import { ndjsonCells, ndjsonHead, ndjsonRows } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
 import type {
   CsvBlock,
@@ -307,10 +307,12 @@ function csvOf(
 function ofFirst(
   options: SourceInputOptions,
   streamOf: () => SourceStream,
-): Pick<TaskInput, 'firstColumns' | 'firstFile'> {
-  const { format, first } = options;
+): Pick<TaskInput, 'firstColumns' | 'firstFile' | 'firstRows'> {
+  const { format, first, reading } = options;
   if (format === 'csv') return { firstColumns: () => firstColumnsOf(options, streamOf()) };
-  if (format !== 'parquet' || first === undefined) return {};
+  if (first === undefined) return {};
+  if (format === 'ndjson') return { firstRows: () => ndjsonHead(reading, first) };
+  if (format !== 'parquet') return {};
   return { firstFile: fileOf(streamOf().reading, first) };
 }
 

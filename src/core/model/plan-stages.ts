@@ -64,7 +64,7 @@ function plannedInput(
 ): PlannedInput {
   if (isSource(input)) {
     const { format, header, onBadRecord, multiline }: SourceInput = input;
-    const namesColumns = format === 'parquet' || (format === 'csv' && header);
+    const namesColumns = format === 'parquet' || format === 'ndjson' || (format === 'csv' && header);
     const first = namesColumns ? split?.find(({ length }) => length > 0)?.[0] : undefined;
     return {
       ...{ kind: 'source', format, header, onBadRecord, multiline },

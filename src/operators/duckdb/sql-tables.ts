@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { BadInputError } from '../../worker/operator.ts';
 import type { SourceFile, TaskContext, TaskInput } from '../../worker/operator.ts';
 import type { Engine } from './engine.ts';
@@ -15,6 +16,7 @@ export interface WiderTable {
   readonly known: readonly string[];
   /** The columns that the first file has not; at least one. */
   readonly strangers: readonly string[];
+  readonly isNdjson?: boolean;
   /** What gives its rows with all columns. */
   readonly query: string;
 }
@@ -25,7 +27,7 @@ export async function addTable(
   input: TaskInput,
   place: TablePlace,
 ): Promise<WiderTable | undefined> {
-  const { name, file, dir, columns = {} } = place;
+  const { name, columns = {} } = place;
   const isTyped = Object.keys(columns).length > 0;
   if (isTyped && input.format !== 'ndjson')
     throw new BadInputError(`options.columns.${name} is for NDJSON alone: cast the columns in the query`);
@@ -33,14 +35,9 @@ export async function addTable(
   const first = isCsv && place.hasOthers ? await input.firstColumns?.() : undefined;
   const csv = isCsv ? await csvTables(input, place, first) : [];
   if (input.kind !== 'stage' && input.files !== undefined) return addParquet(engine, input, place);
-  const query = isCsv
-    ? csvQuery(csv)
-    : input.kind === 'stage'
-      ? await receivedQuery(engine, input, place)
-      : await ndjsonQuery(engine, input, { name, path: join(dir, `${file}.ndjson`), given: columns });
-  await orBadInput(isTyped ? `options.columns.${name}` : `the rows of ${name} make no table`, () =>
-    engine.run(`CREATE TEMP VIEW ${sqlName(name)} AS ${query}`),
-  );
+  if (!isCsv && input.kind !== 'stage') return addNdjson(engine, input, place);
+  const query = isCsv ? csvQuery(csv) : await receivedQuery(engine, input, place);
+  await makeView(engine, place, query);
   return first === undefined
     ? undefined
     : widerThan(
@@ -49,6 +46,17 @@ export async function addTable(
         { name, query },
       );
 }
+
+/** Makes a table what this query gives. */
+const makeView = (
+  engine: Engine,
+  { name, columns = {} }: Pick<TablePlace, 'name' | 'columns'>,
+  query: string,
+): Promise<unknown> =>
+  orBadInput(
+    Object.keys(columns).length > 0 ? `options.columns.${name}` : `the rows of ${name} make no table`,
+    () => engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS ${query}`),
+  );
 
 /** A table of these columns beside those of the first file of all; undefined where it has no others. */
 function widerThan(
@@ -69,18 +77,59 @@ async function addParquet(
   { files = [], firstFile }: TaskInput,
   place: TablePlace,
 ): Promise<WiderTable | undefined> {
-  const { name, file, dir } = place;
+  const { file, dir } = place;
   const own = await sourceQuery(engine, files, place);
-  const make = (query: string): Promise<unknown> =>
-    orBadInput(`the rows of ${name} make no table`, () =>
-      engine.run(`CREATE OR REPLACE TEMP VIEW ${sqlName(name)} AS ${query}`),
-    );
-  await make(own);
+  await makeView(engine, place, own);
   // Most often all tasks read pieces of one file.
   const isAlone = files.every(({ uri }) => uri === firstFile?.uri);
   if (firstFile === undefined || isAlone || !place.hasOthers) return undefined;
   const head = await parquetHead(engine, firstFile, join(dir, `${file}-first.parquet`));
   const first = await columnsOf(engine, head);
+  return addBehind(engine, { head, first }, { place, own });
+}
+
+/**
+ * NDJSON as a view: of a task's own records. Where others write rows of one table with it, the columns with which the first file of
+ * all begins come first, in its order, then those that it has not.
+ */
+async function addNdjson(
+  engine: Engine,
+  input: TaskInput,
+  place: TablePlace,
+): Promise<WiderTable | undefined> {
+  const { name, file, dir, columns: given = {} } = place;
+  const firstRows = place.hasOthers && place.isOfOneTable ? await input.firstRows?.() : undefined;
+  const path = join(dir, `${file}.ndjson`);
+  if (firstRows === undefined) {
+    const { query } = await ndjsonQuery(engine, input, { name, path, given });
+    await makeView(engine, place, query);
+    return undefined;
+  }
+  const begin = { rows: () => Readable.from([firstRows]) };
+  const headPath = join(dir, `${file}-first.ndjson`);
+  const head = await ndjsonQuery(engine, begin, { name, path: headPath, given });
+  const first = head.namesColumns ? await columnsOf(engine, head.query) : [];
+  const own = await ndjsonQuery(engine, input, { name, path, given, otherwise: Object.fromEntries(first) });
+  await makeView(engine, place, own.query);
+  if (!own.namesColumns && first.length === 0) return undefined;
+  const none = `SELECT * FROM (${head.query}) LIMIT 0`;
+  const wider = await addBehind(engine, { head: none, first }, { place, own: own.query });
+  return wider === undefined ? undefined : { ...wider, isNdjson: true };
+}
+
+interface FirstFile {
+  /** Gives no row. */
+  readonly head: string;
+  readonly first: readonly Column[];
+}
+
+/** Makes a view, which is there as what `own` gives, one with the columns of the first file before its others. */
+async function addBehind(
+  engine: Engine,
+  { head, first }: FirstFile,
+  { place, own }: { readonly place: TablePlace; readonly own: string },
+): Promise<WiderTable | undefined> {
+  const { name } = place;
   const there = await columnsOf(engine, `SELECT * FROM ${sqlName(name)}`);
   const nameThere = new Map(there.map(([column]) => [column.toLowerCase(), column]));
   const known = first.map(([column]) => column);
@@ -97,7 +146,7 @@ async function addParquet(
     ...there.flatMap(([column]) => (told.has(column.toLowerCase()) ? [] : [sqlName(column)])),
   ];
   const query = `SELECT ${columns.join(', ')} FROM (${own})`;
-  await make(query);
+  await makeView(engine, place, query);
   return widerThan(
     known,
     there.map(([column]) => column),
@@ -105,12 +154,11 @@ async function addParquet(
   );
 }
 
+type Column = readonly [name: string, type: string];
+
 /** Names and types of what a query gives. */
-async function columnsOf(
-  engine: Engine,
-  query: string,
-): Promise<readonly (readonly [name: string, type: string])[]> {
-  const found: (readonly [string, string])[] = [];
+async function columnsOf(engine: Engine, query: string): Promise<readonly Column[]> {
+  const found: Column[] = [];
   for await (const rows of engine.rows(`SELECT column_name, column_type FROM (DESCRIBE ${query})`))
     found.push(...rows.map(([name, type]) => [String(name), String(type)] as const));
   return found;
@@ -126,6 +174,8 @@ interface TablePlace {
   readonly columns: ColumnTypes | undefined;
   /** Whether other tasks read other files of it. */
   readonly hasOthers: boolean;
+  /** Whether what tasks write is one table only where all have the same columns, in one order. */
+  readonly isOfOneTable: boolean;
   readonly tally: TaskContext['tally'];
 }
 

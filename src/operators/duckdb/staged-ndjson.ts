@@ -19,15 +19,24 @@ const halfOfPair = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 /** Types that DuckDB gives texts which look like them: JSON has none of these, and whether all do differs from task to task. */
 const guessedType = /"(?:[^"]|"")*"|\b(?:DATE|TIMESTAMP|TIME|UUID)(?=[,)[]|$)/g;
 
+interface NdjsonTable {
+  readonly name: string;
+  /** Of the file that its rows are laid into. */
+  readonly path: string;
+  readonly given: ColumnTypes;
+  /** What it has where neither its rows nor `given` name any column. */
+  readonly otherwise?: ColumnTypes;
+}
+
 /**
  * The rows of NDJSON as a query. Values are as JavaScript reads them: numbers are doubles, of two fields of one name the last
  * one counts. Columns and their types are those of the task's own rows, but for those that are `given`.
  */
 export async function ndjsonQuery(
   engine: Engine,
-  input: TaskInput,
-  { name: table, path, given }: { readonly name: string; readonly path: string; readonly given: ColumnTypes },
-): Promise<string> {
+  input: Pick<TaskInput, 'rows' | 'onBadValue'>,
+  { name: table, path, given, otherwise = {} }: NdjsonTable,
+): Promise<{ readonly query: string; readonly namesColumns: boolean }> {
   const { names, longest } = await stageRows(input, path);
   // In bytes, of which a character has up to four; buffers are as large, so that only long rows ask for them.
   const limit = longest > usualLength ? `, maximum_object_size = ${String(4 * longest)}` : '';
@@ -37,13 +46,14 @@ export async function ndjsonQuery(
   const types = await orBadInput(`the rows of ${table} make no table`, () => typesOf(engine, found, names));
   const isGiven = Object.keys(given).length > 0;
   // DuckDB gives names of its own where two differ in case alone, and one map for all where rows have little in common.
-  if (types.size < names.size && !isGiven) return found;
+  if (types.size < names.size && !isGiven) return { query: found, namesColumns: true };
   const said = new Set(Object.keys(given).map((name) => name.toLowerCase()));
-  const columns = [
-    ...[...types].filter(([name]) => !said.has(name.toLowerCase())),
-    ...Object.entries(given),
-  ].map(([name, type]) => `${sqlName(name)}: ${sqlText(type)}`);
-  return columns.length === 0 ? found : query(`columns = {${columns.join(', ')}}`);
+  const own = [...[...types].filter(([name]) => !said.has(name.toLowerCase())), ...Object.entries(given)];
+  const all = own.length === 0 ? Object.entries(otherwise) : own;
+  const columns = all.map(([name, type]) => `${sqlName(name)}: ${sqlText(type)}`);
+  // A record without fields would be the value of an only column.
+  const rows = all.length === 0 ? found : query(`columns = {${columns.join(', ')}}, records = true`);
+  return { query: rows, namesColumns: own.length > 0 };
 }
 
 /** Which of the columns of a query have one of these names, and of which types they are. */
@@ -64,7 +74,7 @@ async function typesOf(
 
 /** Writes the rows to a file; answers the names of their fields, and the length of the longest line in characters. */
 async function stageRows(
-  input: TaskInput,
+  input: Pick<TaskInput, 'rows' | 'onBadValue'>,
   path: string,
 ): Promise<{ readonly names: ReadonlySet<string>; readonly longest: number }> {
   const handle = await open(path, 'w');

@@ -117,7 +117,7 @@ describe('planStages', () => {
     expect(JSON.parse(line)).toMatchObject({ segments: [{ key: 'o1', start: 0, end: 40 }] });
   });
 
-  it('says of CSV with a header which object is the first of all tasks, since its columns are those of all', () => {
+  it('says of CSV with a header and NDJSON which object is the first of all tasks, since its columns are those of all', () => {
     const firstOf = (more: object, sizes: number[]): unknown => {
       const inputs = [{ s3: ['s3://input/'], splitBytes: 100, ...more }];
       const stages = [{ name: 'join', operator: 'tokenize' as const, inputs }];
@@ -129,7 +129,7 @@ describe('planStages', () => {
     expect(firstOf({ format: 'csv' }, [0, 40])).toMatchObject({ key: 'o1', start: 0, sizeBytes: 40 });
     expect(firstOf({ format: 'csv' }, [])).toBeUndefined();
     expect(firstOf({ format: 'csv', header: false }, [250])).toBeUndefined();
-    expect(firstOf({ format: 'ndjson' }, [250])).toBeUndefined();
+    expect(firstOf({ format: 'ndjson' }, [0, 40])).toMatchObject({ key: 'o1', start: 0, sizeBytes: 40 });
     expect(firstOf({}, [250])).toBeUndefined();
   });
 
