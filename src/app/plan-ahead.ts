@@ -8,7 +8,7 @@ import { InvalidInputError, underField } from '../contracts/errors.ts';
 import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
 import { planAllocations, plannedSlots } from '../core/forecast/plan-allocations.ts';
-import { resized, type StageSizes } from '../core/forecast/resize-profile.ts';
+import { outgrows, resized, type StageSizes } from '../core/forecast/resize-profile.ts';
 import { jobsBehind, type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
 import { createRng } from '../lib/rng.ts';
@@ -95,6 +95,8 @@ async function byStored(
     return {
       why: `runs of ${name} had other stages (${profile.stages.map((each) => each.name).join(', ')})`,
     };
+  if (outgrows(profile, sizes))
+    return { why: `tasks of finished runs of ${name} read less than a tenth as much` };
   const others = differences(forecast, graph, sizes);
   const isSame = isOwn && others === undefined;
   const whose = isOwn ? 'its own' : `those of ${name}`;
@@ -137,7 +139,10 @@ async function byOperators(
   const similar = similarProfile(stages, finished);
   if ('unknown' in similar)
     return {
-      why: `no finished job has run ${similar.unknown.map((each) => (each === 'code' ? 'its code' : each)).join(', ')}`,
+      why:
+        similar.unknown.length > 0
+          ? `no finished job has run ${similar.unknown.map((each) => (each === 'code' ? 'its code' : each)).join(', ')}`
+          : `finished jobs have run ${similar.onLess.join(', ')} on less than a tenth as much in a task alone`,
     };
   const says = `jobs like it: ${plural(similar.samples, 'finished stage')} with the same operators; it may take half as long or twice`;
   const runs = jobsBehind(similar, done);

@@ -21,6 +21,20 @@ export const learnedBytes = ({
   taskBytes === undefined ? undefined : taskBytes * tasks;
 
 /**
+ * How many times as much a task may read as those that it is foretold by. What a task took that read little was mostly its begin,
+ * which does not grow: by the byte, gigabytes would take months after a run on one line. Our choice, as no run tells the one from the other.
+ */
+export const mostGrowth = 10;
+
+/** Whether a stage's tasks read so much more than those of a profile that nothing follows from these. */
+export const outgrows = ({ stages }: JobProfile, sizes: StageSizes): boolean =>
+  stages.some(({ name, taskBytes }: StageProfile & LearnedSize) => {
+    const size = sizes[name];
+    if (size?.bytes === undefined || taskBytes === undefined) return false;
+    return size.bytes / Math.max(1, size.tasks) > mostGrowth * taskBytes;
+  });
+
+/**
  * A profile with other numbers of tasks, of which each takes longer as it reads more, as far as both are known; where
  * partitions were split, as many more than planned as there were. A stage whose size is the same is the same object.
  */

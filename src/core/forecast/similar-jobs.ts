@@ -1,4 +1,5 @@
 import type { JobProfile, ProfiledInput, StageProfile } from './job-profile.ts';
+import { mostGrowth } from './resize-profile.ts';
 
 /** A stage of a job that has not run: what it does, and what is known of its size. */
 export interface NewStage {
@@ -40,31 +41,41 @@ const spreadOfTasks = [0.44, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.37, 2.04];
 /** Finished stages of one operator that are looked at, the newest first. */
 const mostSamples = 30;
 
+/** Operators of which no run tells anything: nobody has run them, or only on far less in a task. */
+interface Unknown {
+  readonly unknown: readonly string[];
+  readonly onLess: readonly string[];
+}
+
 /**
  * A profile of a job that never ran, by what others have taken for the same operators: time by bytes where both are
- * known, else by task; the bytes that a stage passes on by the share that others passed on. Undefined where nobody has
- * run one of its operators, which are named then. Of user code nothing follows from another's.
+ * known, else by task; the bytes that a stage passes on by the share that others passed on. Of runs whose tasks read much less
+ * nothing follows, nor of user code from another's. Operators that nothing is known of are named.
  *
  * @param finished - stages of finished jobs, the newest first.
  */
 export function similarProfile(
   stages: readonly NewStage[],
   finished: readonly RunStage[],
-): SimilarProfile | { readonly unknown: readonly string[] } {
+): SimilarProfile | Unknown {
   const byOperator = Map.groupBy(
     finished.filter(({ tasks, workerMs, operator }) => tasks > 0 && workerMs > 0 && operator !== 'code'),
     ({ operator }) => operator,
   );
   const unknown = stages.filter(({ operator }) => !byOperator.has(operator)).map(({ operator }) => operator);
-  if (unknown.length > 0) return { unknown: [...new Set(unknown)] };
+  if (unknown.length > 0) return { unknown: [...new Set(unknown)], onLess: [] };
   const outBytes: (number | undefined)[] = [];
   let samples = 0;
   const used = new Set<RunStage>();
+  const onLess = new Set<string>();
   const profiled = stages.map((stage): StageProfile => {
-    const known = (byOperator.get(stage.operator) ?? []).slice(0, mostSamples);
+    const bytes = bytesOf(stage, outBytes);
+    const known = (byOperator.get(stage.operator) ?? [])
+      .filter((run) => tells(run, stage.tasks, bytes))
+      .slice(0, mostSamples);
+    if (known.length === 0) onLess.add(stage.operator);
     samples += known.length;
     for (const each of known) used.add(each);
-    const bytes = bytesOf(stage, outBytes);
     outBytes.push(bytes === undefined ? undefined : bytes * shareOut(known));
     const later = known.flatMap((run) => {
       const meanMs = meanTaskMs(run, stage.tasks, bytes);
@@ -79,8 +90,13 @@ export function similarProfile(
       failureShare: 0,
     };
   });
+  if (onLess.size > 0) return { unknown: [], onLess: [...onLess] };
   return { profile: { stages: profiled }, samples, used };
 }
+
+/** Whether what the tasks of a run took says what those take that read so many bytes in all; where nobody knows how many, it does. */
+const tells = (run: RunStage, tasks: number, bytes = 0): boolean =>
+  bytes / Math.max(1, tasks) <= (mostGrowth * run.bytesIn) / run.tasks;
 
 /** What a stage reads in all; undefined where some of it is unknown. */
 function bytesOf(

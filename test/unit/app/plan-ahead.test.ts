@@ -109,6 +109,26 @@ describe('planAhead', () => {
     expect(grown.basis.says).toMatch(/on less than half the input/);
   });
 
+  it('foretells nothing by runs, its own or others, whose tasks read less than a tenth as much', async () => {
+    const stages = stored.profile.stages.map((stage) => ({ ...stage, taskBytes: 99 }));
+    const tried = { ...stored, profile: { stages } };
+    const ran = { tasks: 1, bytesIn: 99, bytesOut: 99, workerMs: 100 };
+    const job = {
+      state: 'succeeded' as const,
+      stages: [
+        { ...ran, name: map, operator: 'tokenize' },
+        { ...ran, name: reduce, operator: 'sum-counts' },
+      ] as never,
+    };
+    const { basis, allocations } = await planAhead(deps({ [spec.name]: tried }, [job]), {
+      ...{ spec, stages: sizes, slots: [8] },
+    });
+    expect(basis.says).toBe(
+      `nothing: tasks of finished runs of ${spec.name} read less than a tenth as much; finished jobs have run tokenize, sum-counts on less than a tenth as much in a task alone. Run it once, or name a job that it is like`,
+    );
+    expect(allocations).toEqual([]);
+  });
+
   it.each([
     ['says nothing', undefined],
     ['says the tasks alone', { [map]: { tasks: 8 }, [reduce]: { tasks: 2 } }],

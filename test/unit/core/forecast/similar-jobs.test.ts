@@ -45,12 +45,27 @@ describe('similarProfile', () => {
     expect(meanOf(first?.runs[0]?.times.later ?? [])).toBeCloseTo(200, -1);
   });
 
+  it('passes over runs whose tasks read less than a tenth as much: what they took was mostly their begin', () => {
+    const tiny: RunStage = { operator: 'grep', tasks: 1, bytesIn: 4, bytesOut: 4, workerMs: 100 };
+    const empty: RunStage = { ...tiny, bytesIn: 0, bytesOut: 0 };
+    const [first] = profileOf([map()], [tiny, empty, grep]);
+    expect(first?.runs[0]?.times.later).toHaveLength(9);
+    expect(meanOf(first?.runs[0]?.times.later ?? [])).toBeCloseTo(8_000, -1);
+    // Of no other run nothing follows: by the byte it would be 10 s a task, as if a task began anew with each.
+    expect(similarProfile([map()], [tiny, empty])).toEqual({ unknown: [], onLess: ['grep'] });
+    const [same] = profileOf([map({ tasks: 1, sourceBytes: 40 })], [tiny]);
+    expect(meanOf(same?.runs[0]?.times.later ?? [])).toBeCloseTo(1_000, -1);
+    const [none] = profileOf([map({ sourceBytes: 0 })], [empty]);
+    expect(meanOf(none?.runs[0]?.times.later ?? [])).toBeCloseTo(100, -1);
+  });
+
   it('names what nobody has run, and learns nothing from stages that did nothing or from user code', () => {
-    expect(similarProfile([map(), reduce], [grep])).toEqual({ unknown: ['top-counts'] });
-    expect(similarProfile([map()], [{ ...grep, workerMs: 0 }])).toEqual({ unknown: ['grep'] });
+    expect(similarProfile([map(), reduce], [grep])).toEqual({ unknown: ['top-counts'], onLess: [] });
+    expect(similarProfile([map()], [{ ...grep, workerMs: 0 }])).toEqual({ unknown: ['grep'], onLess: [] });
     expect(similarProfile([map({ operator: 'code' })], [{ ...grep, operator: 'code' }])).toEqual({
       unknown: ['code'],
+      onLess: [],
     });
-    expect(similarProfile([map()], [])).toEqual({ unknown: ['grep'] });
+    expect(similarProfile([map()], [])).toEqual({ unknown: ['grep'], onLess: [] });
   });
 });
