@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { OutriderError } from '../contracts/errors.ts';
 import { explanationSchema } from '../contracts/explanation.ts';
 import type { JobId } from '../contracts/ids.ts';
+import { finalJobStates } from '../contracts/records.ts';
 import { OutputName } from '../contracts/settings.ts';
 import type { LogLine } from '../ports/log-reader.ts';
 import { readDecisions } from '../report/explain/decision-events.ts';
@@ -55,7 +56,9 @@ export function addExplainCommand(program: Command, console: Console): void {
       const source = await findJobSource(jobId, options, console);
       const job = await source.job();
       if (aboutText !== undefined && !checkTask(aboutText, job))
-        throw badInput(`job ${jobId} is not planned yet: it has no stages to explain`);
+        throw badInput(
+          `job ${jobId} ${finalJobStates.includes(job.state) ? 'ended before it was planned' : 'is not planned yet'}: it has no stages to explain`,
+        );
       const [{ attempts }, log] = await Promise.all([
         source.attempts(),
         readLog(source, jobId, options.logGroup),

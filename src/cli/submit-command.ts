@@ -13,6 +13,7 @@ import { dataBucketOf, objectStoreOf } from './embedded-stack.ts';
 import { badInput, ExitCode, ServiceUnavailableError } from './failures.ts';
 import { withInterrupts } from './interrupts.ts';
 import { addJobOptions, jobOptionsSchema } from './job-options.ts';
+import { jobInLocalWords } from './local-words.ts';
 import { Phases } from './phases.ts';
 import type { PreparedJob } from './prepare-inputs.ts';
 import { prepareJob } from './prepare-job.ts';
@@ -104,11 +105,12 @@ async function submit(
   }
   if (!quiet && !json) console.err(before === '' ? `job ${answer.jobId}\n` : before);
   const watching = { quiet, signal, hasAnswered: true };
-  const ended = await watchJob(client, answer.jobId, console, watching).catch((error: unknown) => {
+  const told = await watchJob(client, answer.jobId, console, watching).catch((error: unknown) => {
     // Nothing else may have told its id.
     console.err(`job ${answer.jobId} goes on\n${nextSteps(answer.jobId, options)}`);
     throw error;
   });
+  const ended = jobInLocalWords(told, staged.sets);
   if (json) writeJson(console, ended);
   else writeLines(console.out, renderJob(ended, outputOf(ended), console.outStyle));
   await staged.release();
@@ -169,6 +171,8 @@ const leastShownBytes = 1024 * 1024;
 /** Inputs and files of a job where its tasks can read them. */
 interface Staged {
   readonly uris: readonly string[];
+  /** The user's files, as they were uploaded. */
+  readonly sets: readonly StagedSet[];
   readonly bucket: string;
   /** Says no more that this command is about to need them. */
   readonly settle: () => void;
@@ -216,6 +220,7 @@ async function stage(
   return {
     bucket,
     uris: sets.map(({ uri }) => uri),
+    sets,
     settle: use.settle,
     release: async () => {
       await use.takeBack();
@@ -231,7 +236,13 @@ async function stageOnAws(
   { target, dataBucket }: { readonly target: Target; readonly dataBucket: string | undefined },
   signal: AbortSignal,
 ): Promise<Staged> {
-  const nothing = { uris: [], bucket: '', settle: () => undefined, release: () => Promise.resolve() };
+  const nothing = {
+    uris: [],
+    sets: [],
+    bucket: '',
+    settle: () => undefined,
+    release: () => Promise.resolve(),
+  };
   if (prepared.carried.length === 0) return nothing;
   if (dataBucket === undefined)
     throw badInput(

@@ -1,4 +1,4 @@
-import type { JobRecord } from '../contracts/records.ts';
+import { finalJobStates, type JobRecord } from '../contracts/records.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import {
   formatBytes,
@@ -52,7 +52,9 @@ export function renderJob(job: JobRecord, output: string | undefined, style: Sty
   const lines = [
     `${style.heading(job.jobId)} ${paintState(job, style)}${wallText(job)}`,
     '',
-    ...(job.stages.length === 0 ? ['not planned yet'] : renderStages(job, style)),
+    ...(job.stages.length === 0
+      ? [finalJobStates.includes(job.state) ? 'it ended before it was planned' : 'not planned yet']
+      : renderStages(job, style)),
     '',
     `attempts  ${describeAttempts(job)}`,
     ...describeCopies(job),

@@ -24,6 +24,23 @@ describe('outrider local', () => {
     const waited = await place.run(...submit);
     expect([waited.exitCode, JSON.parse(waited.out)]).toMatchObject([0, { state: 'succeeded' }]);
 
+    await writeFile(place.path('bad.ndjson'), '{"k":1}\n{"k":\n');
+    const refused = await place.run(
+      'submit',
+      'groupby',
+      '--input',
+      'bad.ndjson',
+      '--key',
+      'k',
+      '--agg',
+      'count',
+      '--wait',
+    );
+    expect([refused.exitCode, refused.out]).toEqual([
+      1,
+      expect.stringContaining(`${place.path('bad.ndjson')}:2`),
+    ]);
+
     const spec = {
       name: 'twice',
       stages: [
@@ -49,7 +66,9 @@ describe('outrider local', () => {
       'outrider: no such job: nobody-0123456789ab\n',
     );
     const listed = await place.run('list', '--json');
-    expect(JSON.parse(listed.out)).toMatchObject({ jobs: [{ name: 'twice' }, { name: 'wordcount' }] });
+    expect(JSON.parse(listed.out)).toMatchObject({
+      jobs: [{ name: 'twice' }, { name: 'groupby' }, { name: 'wordcount' }],
+    });
 
     local.process.kill('SIGINT');
     expect((await local.finished).exitCode).toBe(0);

@@ -50,6 +50,11 @@ describe('explain', () => {
     expect((await service.run('explain', jobId, 'tokenize')).err).toBe(
       `outrider: job ${jobId} is not planned yet: it has no stages to explain\n`,
     );
+    service.jobs.set(jobId, { ...jobRecord(), state: 'failed' });
+    expect((await service.run('explain', jobId, 'tokenize')).err).toBe(
+      `outrider: job ${jobId} ended before it was planned: it has no stages to explain\n`,
+    );
+    expect((await service.run('status', jobId)).out).toContain('\nit ended before it was planned\n');
   });
 
   it('counts no time of a job that no stack goes on with beyond what is kept of it', async () => {
