@@ -149,7 +149,7 @@ export async function columnsBefore(
     bad: { policy: 'skip', onSkip: () => undefined },
     recordBytes: reading.lineBytes ?? limits.recordBytes,
   });
-  const quiet = { ...reading, onBytes: () => undefined, mark: undefined };
+  const quiet = { ...reading, onBytes: () => undefined, onExpected: undefined, mark: undefined };
   // What cannot be entered in its middle is read once, for as long as it takes: each look would begin anew.
   const isStream = (codecOf(segment) ?? 'gzip') !== 'gzip';
   const firstBytes = isStream ? segment.sizeBytes : headBytes;

@@ -326,6 +326,34 @@ describe('the columns of an input of which a task reads a share', () => {
     expect(await columnsOf(`${wide.join(',')}\n`)).toEqual(wide);
   });
 
+  it('are no work of its own where the file is gzip that is cut at its members', async () => {
+    const objects = new MemoryObjectStore();
+    const rows = (from: number): string =>
+      Array.from({ length: 500 }, (_, at) => `${String(from + at)},x\n`).join('');
+    const members = ['a,b\n', ...Array.from({ length: 20 }, (_, at) => rows(at * 500))].map((text) =>
+      gzipSync(text),
+    );
+    const body = Buffer.concat(members);
+    const cut = Buffer.concat(members.slice(0, 11)).length;
+    const whole = await putSource(objects, { bucket: 'input', key: 'a.csv.gz' }, body, true);
+    const first = { ...whole, end: cut };
+    let count = 0;
+    for (const own of [first, { ...whole, start: cut }]) {
+      const meter = new AttemptMeter(new MemoryClock(), signal, () => 0);
+      const size = own.end - own.start;
+      meter.bytesTotal = size;
+      const input = sourceInput({
+        ...{ format: 'csv', header: true, multiline: false, onBadRecord: 'fail', segments: [own], first },
+        reading: { objects, signal, onBytes: (bytes) => (meter.bytesRead += bytes) },
+        meter,
+      });
+      expect(await input.firstColumns?.()).toEqual(['a', 'b']);
+      for await (const batch of input.rows()) count += batch.length;
+      expect([meter.bytesRead, meter.bytesTotal]).toEqual([size, size]);
+    }
+    expect(count).toBe(10_000);
+  });
+
   it('are read in one pass where the first file cannot be entered in its middle', async () => {
     const wide = Array.from({ length: 20_000 }, (_, at) => crc32(`column ${String(at)}`).toString(36));
     const body = zstdCompressSync(`${wide.join(',')}\n`);
