@@ -45,6 +45,18 @@ const pure = [
   'test/unit/{app,contracts,core,dataflow,experiments,lib,report,traces}/**/*.test.ts',
 ];
 
+/**
+ * Operators and workers, whose processes and servers end with their tests: they share what they load, too. Not so those named here, which
+ * stand in for a global, look at processes, or weigh the memory of their own; nor adapters, some of whose tests fail where they share.
+ */
+const units = [
+  'test/property/operators/**',
+  'test/unit/local/!(event-bus|live-process|private-files|process-lock|scratch-space).test.ts',
+  'test/unit/local/iam/**',
+  'test/unit/operators/!(full-disk).test.ts',
+  'test/unit/worker/!(hash-combiner|kept-memory).test.ts',
+];
+
 /** Whole jobs through the command: what has to work before anything else does. */
 const essential = ['test/e2e/{reader,run,user-code}.test.ts'];
 
@@ -95,7 +107,7 @@ function project(
 
 /** What `npm test` leaves out. */
 const unhurried = filesOf([...long, ...judging, ...campaigns, ...broad]);
-const elsewhere = [...unhurried, ...filesOf([...pure, ...essential])];
+const elsewhere = [...unhurried, ...filesOf([...pure, ...units, ...essential])];
 /** Of whole jobs and campaigns. */
 const testTimeout = 300_000;
 
@@ -109,6 +121,7 @@ export default defineConfig(({ mode }) => ({
       // More than the two cores that they are timed on: many wait for a process or a pause of a client.
       project('short', ['test/**'], { exclude: elsewhere, workers: 3, place: 0 }),
       project('pure', pure, { exclude: unhurried, isolate: false, workers: 3, place: 0 }),
+      project('units', units, { exclude: unhurried, isolate: false, workers: 3, place: 0 }),
       // After the others: each starts processes of its own, which want the machine.
       project('essential', essential, { testTimeout, workers: 2, place: 1 }),
       project('broad', broad, { workers: 2, place: 2 }),
