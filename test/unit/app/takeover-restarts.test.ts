@@ -4,6 +4,7 @@ import { planJob } from '../../../src/app/plan-job.ts';
 import { submitJob } from '../../../src/app/submit-job.ts';
 import type { SchedulerDeps } from '../../../src/app/scheduler-deps.ts';
 import { durationMs, type EpochMs, later } from '../../../src/contracts/units.ts';
+import { workerMsOf } from '../../../src/core/estimate/progress-rate.ts';
 import type { JobState } from '../../../src/core/model/job-view.ts';
 import { attempt } from '../../support/job-states.ts';
 import { ScriptedSystem } from '../../support/scripted-job.ts';
@@ -55,4 +56,13 @@ it('takes attempts of workers that ended with an earlier host for interrupted at
   expect(task?.attempts.map(({ failure }) => failure?.cause)).toEqual(Array(5).fill('interrupted'));
   expect(states.map(({ live }) => live.size)).toEqual([0, 0, 0, 0, 0]);
   expect(states.map(({ stages }) => stages[0]?.tasks[0]?.failures)).toEqual([0, 0, 0, 0, 0]);
+});
+
+it('counts no time of workers while their host was down', async () => {
+  const { states } = await restarts(3);
+  const ran = states.at(-1)?.stages[0]?.tasks[0]?.attempts ?? [];
+  // Each had claimed itself a second before its host began again, and told nothing since.
+  expect(ran.map(({ claimedAt, endedAt }) => (endedAt ?? 0) - (claimedAt ?? 0))).toEqual([0, 0, 0]);
+  const now = later(ran.at(-1)?.seenAt ?? (0 as EpochMs), durationMs(3_600_000));
+  expect(ran.map((each) => workerMsOf(each, now))).toEqual([0, 0, 0]);
 });
