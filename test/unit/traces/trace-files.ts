@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { readTrace } from '../../../src/traces/read-trace.ts';
 import type { TraceOptions } from '../../../src/traces/read-trace.ts';
 import type { TraceFormat } from '../../../src/traces/trace-formats.ts';
@@ -29,15 +29,10 @@ export async function jobsOf(format: TraceFormat, path: string, options?: TraceO
   return jobs;
 }
 
-const folders: string[] = [];
-afterAll(async () => {
-  await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
-});
-
-/** A folder with these files, gone after the tests. */
+/** A folder with these files, gone after the test that asks for it: this module may serve several test files. */
 export async function folderWith(files: Readonly<Record<string, string | Uint8Array>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'outrider-trace-'));
-  folders.push(folder);
+  onTestFinished(() => rm(folder, { recursive: true }));
   await Promise.all(Object.entries(files).map(([name, content]) => writeFile(join(folder, name), content)));
   return folder;
 }
