@@ -105,7 +105,8 @@ async function addNdjson(
     await makeView(engine, place, query);
     return undefined;
   }
-  const begin = { rows: () => Readable.from([firstRows]) };
+  // What is bad in it is for the task to tell that reads it.
+  const begin = { rows: () => Readable.from([firstRows]), onBadValue: () => undefined };
   const headPath = join(dir, `${file}-first.ndjson`);
   const head = await ndjsonQuery(engine, begin, { name, path: headPath, given });
   const first = head.namesColumns ? await columnsOf(engine, head.query) : [];
@@ -113,7 +114,12 @@ async function addNdjson(
   await makeView(engine, place, own.query);
   if (!own.namesColumns && first.length === 0) return undefined;
   const none = `SELECT * FROM (${head.query}) LIMIT 0`;
-  const wider = await addBehind(engine, { head: none, first }, { place, own: own.query });
+  const there = await columnsOf(engine, own.query);
+  const nameThere = new Set(there.map(([column]) => column.toLowerCase()));
+  // Where DuckDB makes one map of its records: null would stand for values that they have.
+  const isHidden = (column: string): boolean => own.names.has(column) && !nameThere.has(column.toLowerCase());
+  const shown = first.filter(([column]) => !isHidden(column));
+  const wider = await addBehind(engine, { head: none, first: shown }, { place, own: own.query });
   return wider === undefined ? undefined : { ...wider, isNdjson: true };
 }
 

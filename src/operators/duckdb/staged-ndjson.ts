@@ -28,6 +28,13 @@ interface NdjsonTable {
   readonly otherwise?: ColumnTypes;
 }
 
+interface NdjsonQuery {
+  readonly query: string;
+  readonly namesColumns: boolean;
+  /** Of all fields that its records have; the query may give them otherwise. */
+  readonly names: ReadonlySet<string>;
+}
+
 /**
  * The rows of NDJSON as a query. Values are as JavaScript reads them: numbers are doubles, of two fields of one name the last
  * one counts. Columns and their types are those of the task's own rows, but for those that are `given`.
@@ -36,7 +43,7 @@ export async function ndjsonQuery(
   engine: Engine,
   input: Pick<TaskInput, 'rows' | 'onBadValue'>,
   { name: table, path, given, otherwise = {} }: NdjsonTable,
-): Promise<{ readonly query: string; readonly namesColumns: boolean }> {
+): Promise<NdjsonQuery> {
   const { names, longest } = await stageRows(input, path);
   // In bytes, of which a character has up to four; buffers are as large, so that only long rows ask for them.
   const limit = longest > usualLength ? `, maximum_object_size = ${String(4 * longest)}` : '';
@@ -46,14 +53,14 @@ export async function ndjsonQuery(
   const types = await orBadInput(`the rows of ${table} make no table`, () => typesOf(engine, found, names));
   const isGiven = Object.keys(given).length > 0;
   // DuckDB gives names of its own where two differ in case alone, and one map for all where rows have little in common.
-  if (types.size < names.size && !isGiven) return { query: found, namesColumns: true };
+  if (types.size < names.size && !isGiven) return { query: found, namesColumns: true, names };
   const said = new Set(Object.keys(given).map((name) => name.toLowerCase()));
   const own = [...[...types].filter(([name]) => !said.has(name.toLowerCase())), ...Object.entries(given)];
   const all = own.length === 0 ? Object.entries(otherwise) : own;
   const columns = all.map(([name, type]) => `${sqlName(name)}: ${sqlText(type)}`);
   // A record without fields would be the value of an only column.
   const rows = all.length === 0 ? found : query(`columns = {${columns.join(', ')}}, records = true`);
-  return { query: rows, namesColumns: own.length > 0 };
+  return { query: rows, namesColumns: own.length > 0, names };
 }
 
 /** Which of the columns of a query have one of these names, and of which types they are. */

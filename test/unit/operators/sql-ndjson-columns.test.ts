@@ -79,6 +79,30 @@ describe('CSV of several tasks by a star over NDJSON', { timeout: 60_000 }, () =
     );
   });
 
+  it('passes over what cannot be written at the begin of the first file, as its reader does', async () => {
+    const files = ['{"a":1}\n{"a":"\\ud800","b":1}\n', lines({ a: 2 })];
+    expect(await written(files, star)).toBe('a\n1\n2\n');
+  });
+
+  it('puts no null in the place of a value where records have so little in common that they become a map', async () => {
+    const odd = Array.from({ length: 1_000 }, (_, at) => ({
+      a: at,
+      [`f${String(at)}`]: 1,
+      [`g${String(at)}`]: 2,
+    }));
+    const files = [lines({ a: 1, b: 2 }), lines(...odd)];
+    await expect(written(files, { ...star, query: 'SELECT a FROM input' })).rejects.toThrow(
+      /column "a" not found.*options\.columns names more/,
+    );
+    await expect(written(files, star)).rejects.toThrow('the records of input have different fields: "json"');
+    expect(await written(files, { ...star, query: 'SELECT count(*) AS n, count(b) AS b FROM input' })).toBe(
+      'n,b\n1,1\n1000,0\n',
+    );
+    const columns = { input: { a: 'BIGINT' } };
+    const summed = { ...star, query: 'SELECT sum(a) AS a FROM input', columns };
+    expect(await written(files, summed)).toBe('a\n1\n499500\n');
+  });
+
   it('goes by what the options name', async () => {
     const columns = { input: { b: 'VARCHAR', n: 'BIGINT' } };
     const files = [lines({ a: 1 }), lines({ n: 7, a: 2, b: 'y' }), '\n', lines({ b: 'z' })];
