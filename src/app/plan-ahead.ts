@@ -8,7 +8,7 @@ import { InvalidInputError, underField } from '../contracts/errors.ts';
 import { fingerprintOf, tellsOf } from '../core/forecast/learn-profile.ts';
 import type { JobProfile, ProfiledInput } from '../core/forecast/job-profile.ts';
 import { planAllocations, plannedSlots } from '../core/forecast/plan-allocations.ts';
-import { outgrows, resized, type StageSizes } from '../core/forecast/resize-profile.ts';
+import { learnedBytes, outgrows, resized, type StageSizes } from '../core/forecast/resize-profile.ts';
 import { jobsBehind, type NewStage, type RunStage, similarProfile } from '../core/forecast/similar-jobs.ts';
 import { type GraphStage, jobGraph } from '../core/model/job-graph.ts';
 import { createRng } from '../lib/rng.ts';
@@ -52,6 +52,32 @@ const fits = (profile: JobProfile, graph: readonly GraphStage[]): boolean =>
 
 const readsSources = ({ spec }: GraphStage): boolean => spec.inputs.some(isSource);
 
+/** What stages read of sources, in all; undefined where nobody says of one how much. */
+function sourceBytesOf(graph: readonly GraphStage[], sizes: StageSizes): number | undefined {
+  const bytes = graph.filter(readsSources).map(({ spec }) => sizes[spec.name]?.bytes);
+  return bytes.includes(undefined) ? undefined : bytes.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+}
+
+/**
+ * Sizes in bytes as tasks count them that a profile tells of: some read a share of their files alone, as samples and Parquet's
+ * columns are. As the sources are to those of earlier runs, so is what stages read of them to what was read.
+ */
+function sizesAsRead(
+  { profile, inputBytes }: StoredForecast,
+  graph: readonly GraphStage[],
+  sizes: StageSizes,
+): StageSizes {
+  const now = sourceBytesOf(graph, sizes);
+  if (now === undefined || inputBytes === 0) return sizes;
+  const learned = new Map(profile.stages.map((stage) => [stage.name, learnedBytes(stage)]));
+  const asRead = graph.filter(readsSources).map(({ spec: { name } }) => {
+    const { tasks = 1, bytes } = sizes[name] ?? {};
+    const before = learned.get(name);
+    return [name, { tasks, bytes: before === undefined ? bytes : (before * now) / inputBytes }] as const;
+  });
+  return { ...sizes, ...Object.fromEntries(asRead) };
+}
+
 /** What tells a job from those that a profile is of, in words; undefined where it is the same again. */
 function differences(
   forecast: StoredForecast,
@@ -70,9 +96,8 @@ function differences(
   }));
   const fingerprint = fingerprintOf({ stages });
   if (fingerprint !== forecast.fingerprint) return 'under another plan';
-  const bytes = graph.filter(readsSources).map(({ spec }) => sizes[spec.name]?.bytes);
-  if (bytes.includes(undefined)) return 'taken to read as much as then, since nobody says how much';
-  const inputBytes = bytes.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+  const inputBytes = sourceBytesOf(graph, sizes);
+  if (inputBytes === undefined) return 'taken to read as much as then, since nobody says how much';
   if (tellsOf(forecast, { fingerprint, inputBytes })) return undefined;
   return inputBytes > forecast.inputBytes ? 'on less than half the input' : 'on more than twice the input';
 }
@@ -95,14 +120,15 @@ async function byStored(
     return {
       why: `runs of ${name} had other stages (${profile.stages.map((each) => each.name).join(', ')})`,
     };
-  if (outgrows(profile, sizes))
+  const asRead = sizesAsRead(forecast, graph, sizes);
+  if (outgrows(profile, asRead))
     return { why: `tasks of finished runs of ${name} read less than a tenth as much` };
   const others = differences(forecast, graph, sizes);
   const isSame = isOwn && others === undefined;
   const whose = isOwn ? 'its own' : `those of ${name}`;
   const rests = `${plural(runs, 'finished run')}, ${whose}`;
   return {
-    profile: resized(profile, sizes),
+    profile: resized(profile, asRead),
     spread: isSame ? spreadOfRuns / Math.sqrt(runs) : spreadOfOthers,
     basis: {
       kind: isSame ? 'own' : 'like',

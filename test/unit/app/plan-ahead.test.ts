@@ -111,7 +111,7 @@ describe('planAhead', () => {
 
   it('foretells nothing by runs, its own or others, whose tasks read less than a tenth as much', async () => {
     const stages = stored.profile.stages.map((stage) => ({ ...stage, taskBytes: 99 }));
-    const tried = { ...stored, profile: { stages } };
+    const tried = { ...stored, inputBytes: 4 * 99, profile: { stages } };
     const ran = { tasks: 1, bytesIn: 99, bytesOut: 99, workerMs: 100 };
     const job = {
       state: 'succeeded' as const,
@@ -127,6 +127,24 @@ describe('planAhead', () => {
       `nothing: tasks of finished runs of ${spec.name} read less than a tenth as much; finished jobs have run tokenize, sum-counts on less than a tenth as much in a task alone. Run it once, or name a job that it is like`,
     );
     expect(allocations).toEqual([]);
+  });
+
+  it('goes by runs on as much whose tasks read a share of their files alone, as samples and columns are', async () => {
+    const [first, second] = stored.profile.stages;
+    if (first === undefined || second === undefined) throw new Error('two stages');
+    // Of 8,000 bytes in 4 tasks each read 20.
+    const sampled = { ...stored, profile: { stages: [{ ...first, taskBytes: 20 }, second] } };
+    const timesOf = async (bytes: number): Promise<number> => {
+      const cut = { ...sizes, [map]: { tasks: 4, bytes } };
+      const { basis, allocations } = await planAhead(deps({ [spec.name]: sampled }), {
+        ...{ spec, stages: cut, slots: [1] },
+      });
+      expect(basis.runs).toBe(4);
+      return allocations[0]?.completionMs.p50 ?? 0;
+    };
+    // 4 tasks of 1 s and 2 of 2 s on one slot; then the first four of twice as long.
+    expect((await timesOf(8_000)) / 8_000).toBeCloseTo(1, 0);
+    expect((await timesOf(16_000)) / 12_000).toBeCloseTo(1, 0);
   });
 
   it.each([
