@@ -76,7 +76,8 @@ export function similarProfile(
     if (known.length === 0) onLess.add(stage.operator);
     samples += known.length;
     for (const each of known) used.add(each);
-    outBytes.push(bytes === undefined ? undefined : bytes * shareOut(known));
+    // Of what nobody has run nothing is known to come.
+    outBytes.push(bytes === undefined || known.length === 0 ? undefined : bytes * shareOut(known));
     const later = known.flatMap((run) => {
       const meanMs = meanTaskMs(run, stage.tasks, bytes);
       return spreadOfTasks.map((part) => part * meanMs);

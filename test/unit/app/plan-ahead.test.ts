@@ -124,7 +124,7 @@ describe('planAhead', () => {
       ...{ spec, stages: sizes, slots: [8] },
     });
     expect(basis.says).toBe(
-      `nothing: tasks of finished runs of ${spec.name} read less than a tenth as much; finished jobs have run tokenize, sum-counts on less than a tenth as much in a task alone. Run it once, or name a job that it is like`,
+      `nothing: tasks of finished runs of ${spec.name} read less than a tenth as much; finished jobs have run tokenize on less than a tenth as much in a task alone. Run it once, or name a job that it is like`,
     );
     expect(allocations).toEqual([]);
   });

@@ -53,6 +53,9 @@ describe('similarProfile', () => {
     expect(meanOf(first?.runs[0]?.times.later ?? [])).toBeCloseTo(8_000, -1);
     // Of no other run nothing follows: by the byte it would be 10 s a task, as if a task began anew with each.
     expect(similarProfile([map()], [tiny, empty])).toEqual({ unknown: [], onLess: ['grep'] });
+    // How much it passes on is not known: what reads that is not said to have run on less.
+    const counted: RunStage = { ...tiny, operator: 'top-counts' };
+    expect(similarProfile([map(), reduce], [tiny, counted])).toEqual({ unknown: [], onLess: ['grep'] });
     const [same] = profileOf([map({ tasks: 1, sourceBytes: 40 })], [tiny]);
     expect(meanOf(same?.runs[0]?.times.later ?? [])).toBeCloseTo(1_000, -1);
     const [none] = profileOf([map({ sourceBytes: 0 })], [empty]);
