@@ -21,7 +21,7 @@ export interface AttemptRun {
   readonly reportedMs?: number;
   /**
    * For how long it is known to have worked: `runMs`, but of one that was lost to its last report. Of its death another has told,
-   * when that came to know of it.
+   * when that came to know of it. One whose time was up has had it all the same.
    */
   readonly seenMs?: number;
   /** Whether it has read all and ended, so that `runMs` is all that it takes. */
@@ -178,7 +178,7 @@ export function attemptRuns(
 }
 
 function timesOf(
-  { state, launchedAt, reportedAt }: AttemptRecord,
+  { state, launchedAt, reportedAt, failure }: AttemptRecord,
   claimedAt: number,
   until: number,
 ): Pick<AttemptRun, 'runMs' | 'reportedMs' | 'seenMs'> {
@@ -191,7 +191,7 @@ function timesOf(
   return {
     runMs,
     ...(state === 'done' || heardMs === undefined ? {} : { reportedMs }),
-    seenMs: isLost ? (heardMs ?? 0) : runMs,
+    seenMs: isLost && failure?.cause !== 'timeout' ? (heardMs ?? 0) : runMs,
   };
 }
 

@@ -175,6 +175,38 @@ describe('the end of an attempt', () => {
     expect(lines.join('\n')).not.toMatch(/slow/);
   });
 
+  it.each([
+    ['its own', undefined, 60_000],
+    ['one an hour behind', 3_600_000, 60_100],
+  ])(
+    'is at the end of its time where Lambda ended its silent worker, whose clock was %s',
+    (_, behind = 0, ms) => {
+      // A worker that is well stops itself before that: this one stood still since its only report.
+      const failure = {
+        cause: 'timeout',
+        message: 'Lambda ended its worker: Task timed out',
+        mayPass: true,
+      } as const;
+      const claimed = 100 - behind;
+      const frozen = attempt('map/3/0', {
+        ...{
+          state: 'lost',
+          order: 'cancel',
+          claimed,
+          ended: 60_100,
+          reported: claimed + 500,
+          read: 100,
+          failure,
+        },
+        phases: { init: 200, read: 100, compute: 100, write: 0 },
+      });
+      const { explanation } = explained([frozen, attempt('map/3/1', { launched: 60_200 })]);
+      const [told] = explanation.stages[0]?.told ?? [];
+      expect(told?.straggler).toBe(true);
+      expect(told?.attempts[0]).toMatchObject({ end: 'lost', runMs: ms, slowness: ms / 2_000 });
+    },
+  );
+
   it('shows a slow node where its worker died by what it had told until then', () => {
     const failure = { cause: 'exited', message: 'its worker exited: killed' } as const;
     const dead = attempt('map/3/0', {
