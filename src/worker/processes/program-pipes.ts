@@ -20,9 +20,8 @@ export interface ProgramPipes {
 const firstNumber = 3;
 /** A shell opens files by numbers of one digit alone. */
 const mostPipes = 7;
-/** A shell that does not begin within so many looks is done without. */
-const mostLooks = 20;
-const lookMs = 250;
+/** A shell that does not begin for so long is done without. */
+const longestStartMs = 5_000;
 
 /**
  * Pipes of the kernel's. Those that Node makes for a program are sockets, which nobody can open by a name: /dev/stdin, /dev/stdout and
@@ -31,35 +30,28 @@ const lookMs = 250;
  * opens such a one waits for somebody at its other end, who may have gone. Undefined where that cannot be had: not on
  * Linux, no shell, or one that uses a file. On macOS a socket can be opened so.
  */
-export async function openPipes(
-  ways: readonly PipeWay[],
-  betweenLooksMs = lookMs,
-): Promise<ProgramPipes | undefined> {
+export async function openPipes(ways: readonly PipeWay[]): Promise<ProgramPipes | undefined> {
   if (process.platform !== 'linux' || ways.length > mostPipes) return undefined;
   const texts = ways.map((_, index) => `${String(firstNumber + index)}<<E`).join(' ');
   const script = `exec ${texts}\n${'\nE\n'.repeat(ways.length)}echo; read -r _`;
-  let shell: ChildProcess | undefined;
+  const shell = spawn('/bin/sh', ['-c', script], {
+    cwd: '/',
+    env: {},
+    // It ends with this process, since it reads from it.
+    stdio: withoutInherited(['pipe', 'pipe', 'ignore']),
+  });
   try {
-    shell = spawn('/bin/sh', ['-c', script], {
-      cwd: '/',
-      env: {},
-      // It ends with this process, since it reads from it.
-      stdio: withoutInherited(['pipe', 'pipe', 'ignore']),
-    });
-    await begun(shell, betweenLooksMs);
+    await begun(shell);
     return takePipes(ways, `/proc/${String(shell.pid)}/fd`);
   } catch {
     return undefined;
   } finally {
-    shell?.kill('SIGKILL');
+    shell.kill('SIGKILL');
   }
 }
 
-/**
- * Resolves once the shell has its pipes; rejects where it never will. Looks are counted, and not time: a worker that was stopped
- * meanwhile, or was busy, finds all of it over before it has heard what the shell says.
- */
-async function begun(shell: ChildProcess, betweenLooksMs: number): Promise<void> {
+/** Resolves once the shell has its pipes; rejects where it never will. */
+async function begun(shell: ChildProcess): Promise<void> {
   shell.stdin?.on('error', () => undefined);
   let timer: NodeJS.Timeout | undefined;
   try {
@@ -67,17 +59,14 @@ async function begun(shell: ChildProcess, betweenLooksMs: number): Promise<void>
       const fail = (): void => {
         reject(new Error('the shell has not begun'));
       };
-      let looks = 0;
-      timer = setInterval(() => {
-        if (++looks >= mostLooks) fail();
-      }, betweenLooksMs);
+      timer = setTimeout(fail, longestStartMs);
       shell.once('error', fail).once('exit', fail);
       shell.stdout?.once('data', () => {
         resolve();
       });
     });
   } finally {
-    clearInterval(timer);
+    clearTimeout(timer);
   }
 }
 
