@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { invariant } from '../contracts/errors.ts';
 import { limits } from '../contracts/limits.ts';
-import { codecOf, type SourceSegment } from '../contracts/plan.ts';
+import type { SourceSegment } from '../contracts/plan.ts';
 import { CsvRecordParser } from './csv-record.ts';
+import { looksAtBegin } from './file-head.ts';
 import { lineName, lineNumberAt } from './line-number.ts';
 import { linesOf } from './ndjson-rows.ts';
 import type { BadRecords } from './ndjson-rows.ts';
@@ -131,9 +132,6 @@ async function linesBefore(
 const nameOf = (segment: SourceSegment, before: number | undefined, { line, offset }: LinePlace): string =>
   lineName(segment.key, before === undefined ? undefined : before + line, { segment, offset });
 
-/** First look at the begin of a file for its columns; each further one is four times as long. */
-const headBytes = 64 * 1024;
-
 /**
  * Reads a file from its begin to its first record, which names the columns; no further than the segment. Undefined where
  * there is none before it, so that its own first one names them. Throws as `csvRows`, but for what is wrong with a place.
@@ -149,13 +147,8 @@ export async function columnsBefore(
     bad: { policy: 'skip', onSkip: () => undefined },
     recordBytes: reading.lineBytes ?? limits.recordBytes,
   });
-  const quiet = { ...reading, onBytes: () => undefined, onExpected: undefined, mark: undefined };
-  // What cannot be entered in its middle is read once, for as long as it takes: each look would begin anew.
-  const isStream = (codecOf(segment) ?? 'gzip') !== 'gzip';
-  const firstBytes = isStream ? segment.sizeBytes : headBytes;
-  for (let start = 0, size = firstBytes; start < segment.start; start += size, size *= 4) {
-    const piece = { ...segment, start, end: Math.min(segment.start, start + size) };
-    for await (const block of sourceBlocks(quiet, piece)) {
+  for (const blocks of looksAtBegin(reading, segment, segment.start)) {
+    for await (const block of blocks) {
       head.rowsOf(block).next();
       if (head.columns !== undefined) return head.columns;
     }

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { isDeeperThan } from '../contracts/json-text.ts';
 import { limits } from '../contracts/limits.ts';
-import { codecOf, type SourceSegment } from '../contracts/plan.ts';
+import type { SourceSegment } from '../contracts/plan.ts';
+import { headBytes, looksAtBegin } from './file-head.ts';
 import { JsonScanner } from './json-scan.ts';
 import { BadRecordError } from './operator.ts';
 import type { JsonCells, LineBlock, Row } from './operator.ts';
@@ -61,23 +62,14 @@ export async function* ndjsonRows(
   }
 }
 
-/** So much of a file is looked at for what its records are like, and more only while it has none. */
-const headBytes = 64 * 1024;
-
 /**
  * The records that begin in the first 64 KB of a file, or else its first one; of a compressed file the 64 KB are of its text. What is
  * bad in it is left to whoever reads the file, and its bytes count there.
  */
 export async function ndjsonHead(reading: SourceReading, first: SourceSegment): Promise<readonly Row[]> {
-  const quiet = { ...reading, onBytes: () => undefined, onExpected: undefined, mark: undefined };
-  const { sizeBytes } = first;
-  // What cannot be entered in its middle is read once, for as long as it takes.
-  const isStream = (codecOf(first) ?? 'gzip') !== 'gzip';
   const rows: Row[] = [];
-  const firstBytes = isStream ? sizeBytes : headBytes;
-  for (let start = 0, size = firstBytes; start < sizeBytes; start += size, size *= 4) {
-    const piece = { ...first, start, end: Math.min(sizeBytes, start + size) };
-    for await (const block of sourceBlocks(quiet, piece)) {
+  for (const blocks of looksAtBegin(reading, first, first.sizeBytes)) {
+    for await (const block of blocks) {
       for (const place of linesOf(block)) {
         if (rows.length > 0 && block.offset + place.start >= headBytes) return rows;
         const line = block.bytes.subarray(place.start, place.end);
