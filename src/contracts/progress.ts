@@ -12,6 +12,8 @@ export interface Progress {
   readonly bytesTotal: number;
   /** What it reported before, as `historyOf` writes it; absent before its second report. */
   readonly history?: string | undefined;
+  /** How far it was at each look of its worker at itself, as `historyOf` writes it: finer than its reports; absent before the first. */
+  readonly looks?: string | undefined;
   readonly recordsIn: number;
   readonly recordsOut: number;
   readonly phase: Phase;

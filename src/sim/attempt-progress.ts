@@ -1,6 +1,7 @@
 import type { Phase, Progress } from '../contracts/progress.ts';
 import type { EpochMs } from '../contracts/units.ts';
-import { ProgressHistory } from '../core/model/progress-history.ts';
+import { KeptProgress } from '../core/model/progress-history.ts';
+import { lookAfterMs } from '../core/model/report-cadence.ts';
 import { requestsOfAttempt } from './attempt-requests.ts';
 import type { AttemptTransfers } from './attempt-transfers.ts';
 import { interpolate } from './interpolate.ts';
@@ -15,8 +16,9 @@ export interface AttemptWork {
   readonly now: () => EpochMs;
   /** Work per millisecond that its node does for it now. */
   readonly speed: () => number;
-  /** Whether it counts its requests, as production's workers do. */
+  /** Whether it counts its requests and looks at itself, as production's workers do; and the longest time between two looks. */
   readonly countsRequests: boolean;
+  readonly lookEveryMs: number;
 }
 
 /** How far an attempt is: its phases, the work that it has done in the present one, and what it tells of that. */
@@ -30,7 +32,11 @@ export class AttemptProgress {
   private goalMs = 0;
   private settledAt: EpochMs;
   private reported = 0;
-  private readonly history = new ProgressHistory();
+  private readonly kept = new KeptProgress();
+  /** Until it has claimed itself. */
+  private claimedAt: EpochMs | undefined;
+  /** When it next looks at itself, by its age. */
+  private lookAt = 0;
 
   constructor(work: AttemptWork) {
     this.work = work;
@@ -48,7 +54,15 @@ export class AttemptProgress {
     return this.goalMs - this.doneMs;
   }
 
+  /** Its looks at itself begin. */
+  claim(): void {
+    if (!this.work.countsRequests) return;
+    this.claimedAt = this.work.now();
+    this.lookAt = this.lookAfter(0);
+  }
+
   enter(phase: Phase): void {
+    this.catchUp();
     const now = this.work.now();
     this.phaseMs[this.phase] += now - this.phaseSince;
     this.phase = phase;
@@ -65,6 +79,7 @@ export class AttemptProgress {
 
   /** Brings the work up to the present, at the speed until now. */
   settle(): void {
+    this.catchUp();
     const now = this.work.now();
     if (this.isWorking)
       this.doneMs = Math.min(this.goalMs, this.doneMs + (now - this.settledAt) * this.work.speed());
@@ -73,6 +88,7 @@ export class AttemptProgress {
 
   /** All of the present phase's work is done. */
   finish(): void {
+    this.catchUp();
     this.doneMs = this.goalMs;
     this.settledAt = this.work.now();
   }
@@ -102,11 +118,37 @@ export class AttemptProgress {
     return readShare + (1 - readShare) * interpolate(scenario.progress, done);
   }
 
+  private lookAfter(ranMs: number): number {
+    return lookAfterMs(ranMs, this.work.lookEveryMs);
+  }
+
+  /**
+   * The looks at itself that it has had since its state was last brought up to the present: no events, since all goes on evenly
+   * from there. Of a transfer it is only known how far it is now.
+   */
+  private catchUp(): void {
+    if (this.claimedAt === undefined) return;
+    const ranMs = this.work.now() - this.claimedAt;
+    const isTransfer = this.phase === 'read' || this.work.transfers.isWriting;
+    for (; this.lookAt <= ranMs; this.lookAt += this.lookAfter(this.lookAt))
+      if (!isTransfer) this.look(this.lookAt, this.shareAt(this.claimedAt + this.lookAt));
+  }
+
+  private look(ranMs: number, share = 0): void {
+    this.kept.noteLook(ranMs, { bytesRead: this.bytesOf(share), bytesTotal: this.work.task.inputBytes });
+  }
+
+  private bytesOf(share: number): number {
+    return Math.floor(this.work.task.inputBytes * Math.min(1, share));
+  }
+
   /** What it reports when it has run for so long. */
   report(ranMs: number): Progress {
+    this.settle();
+    if (this.claimedAt !== undefined) this.look(ranMs, this.shareRead());
     const progress = this.told();
     this.reported += 1;
-    this.history.note(ranMs, progress);
+    this.kept.noteReport(ranMs, progress);
     return progress;
   }
 
@@ -119,9 +161,9 @@ export class AttemptProgress {
     const fetched = stage.upstream.length === 0 ? undefined : transfers.fetched();
     phaseMs[this.phase] += now() - this.phaseSince;
     return {
-      bytesRead: Math.floor(inputBytes * Math.min(1, this.shareRead())),
+      bytesRead: this.bytesOf(this.shareRead()),
       bytesTotal: inputBytes,
-      ...(this.history.text === undefined ? {} : { history: this.history.text }),
+      ...this.kept.texts,
       ...{ recordsIn: 0, recordsOut: 0 },
       phase: this.phase,
       phaseMs,

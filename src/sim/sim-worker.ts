@@ -108,6 +108,7 @@ export class SimWorker implements NodeLoad {
       ...{ stage, task, draw, transfers: this.transfers, now: host.now },
       speed: () => host.pool.speedOf(node),
       countsRequests: host.scenario.reports.cadence === 'worker',
+      lookEveryMs: host.scenario.reports.everyMs,
     });
     const reporting = {
       attemptId: assignment.attemptId,
@@ -201,6 +202,7 @@ export class SimWorker implements NodeLoad {
       return;
     }
     this.claimedAt = now;
+    this.progress.claim();
     this.reports.begin();
     if (this.limit !== undefined)
       this.timeUp = this.plan(workLeftMs(this.limit, now), 'out-of-time', () => this.stopInTime());

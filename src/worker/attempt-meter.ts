@@ -6,7 +6,7 @@ import type { TakenUp } from '../contracts/saved-work.ts';
 import { elapsedMs } from '../contracts/units.ts';
 import type { EpochMs } from '../contracts/units.ts';
 import type { Clock } from '../ports/clock.ts';
-import { ProgressHistory } from '../core/model/progress-history.ts';
+import { KeptProgress } from '../core/model/progress-history.ts';
 import { addTallies } from '../core/model/request-tally.ts';
 import { addToCounter } from './task-counters.ts';
 
@@ -24,8 +24,8 @@ export class AttemptMeter {
   saidDone: number | undefined;
   /** Whether the task reads other stages' outputs, so that progress tells what it has fetched of them. */
   readsStages = false;
-  /** What it has reported. */
-  readonly history = new ProgressHistory();
+  /** How it has got on. */
+  readonly kept = new KeptProgress();
   /** Of the process of user code, besides this one's. */
   hostPeakMemoryBytes = 0;
   /** For how long the worker stood still. */
@@ -145,7 +145,7 @@ export class AttemptMeter {
         ? {}
         : { bytesRead: measured(Math.round(this.saidDone * this.bytesTotal)) }),
       bytesTotal: measured(this.bytesTotal),
-      ...(this.history.text === undefined ? {} : { history: this.history.text }),
+      ...this.kept.texts,
       phase: this.#phase,
       phaseMs,
       peakMemoryBytes: measured(this.#peakMemoryBytes() + this.hostPeakMemoryBytes),

@@ -89,7 +89,10 @@ class Heartbeat {
   private async look(): Promise<AttemptOrder> {
     const ranMs = this.ranMs();
     const isDue = ranMs >= this.reportAt;
-    const mark = markOf(ranMs, this.options.meter.progress());
+    const { meter } = this.options;
+    const progress = meter.progress();
+    meter.kept.noteLook(ranMs, progress);
+    const mark = markOf(ranMs, progress);
     const isNews =
       !isDue &&
       !this.wasOutOfTurn &&
@@ -117,7 +120,7 @@ class Heartbeat {
     const progress = meter.progress();
     const mark = markOf(ranMs, progress);
     if (mark !== undefined) this.marks = [this.marks?.[1] ?? start, mark];
-    meter.history.note(ranMs, progress);
+    meter.kept.noteReport(ranMs, progress);
     const order = await attempts.report(space, attemptId, progress, clock.now(), nextMs);
     if (isNews && order === 'continue') await attempts.tell(space, { attemptId, kind: 'news' }, clock.now());
     return order;

@@ -48,6 +48,7 @@ const progress = z.object({
   bytesRead: count,
   bytesTotal: count,
   history: z.string().exactOptional(),
+  looks: z.string().exactOptional(),
   recordsIn: count,
   recordsOut: count,
   phase: z.enum(phases),

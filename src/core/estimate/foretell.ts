@@ -1,5 +1,6 @@
 import { elapsedMs, type EpochMs } from '../../contracts/units.ts';
 import type { AttemptView } from '../model/job-view.ts';
+import { courseOf } from '../model/progress-history.ts';
 import { type ProgressShape, levelOf, reportsAround, shareAt } from '../model/progress-shape.ts';
 import { partOf } from '../model/taken-up.ts';
 import { ranMs, reportedMs } from './progress-rate.ts';
@@ -90,7 +91,7 @@ function wholeByReports(
 ): number {
   const { bytesRead = 0, bytesTotal = 0 } = attempt.progress ?? {};
   if (!isSilent) return wholeOf(reportedMs(attempt), shareAt(shape, bytesRead, bytesTotal));
-  const around = reportsAround(attempt.reports, bytesTotal, level);
+  const around = reportsAround(courseOf(attempt), bytesTotal, level);
   const { before, after } = around ?? {};
   const latestMs = wholeOf(after?.workedMs ?? reportedMs(attempt), shape.reachedAt[level] ?? 1);
   const share = shareAt(shape, before?.bytesRead ?? 0, bytesTotal);

@@ -4,7 +4,7 @@ import type { Worker } from '../../contracts/job-spec.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { LaunchReason } from './decision.ts';
 import type { AttemptView, TaskView } from './job-view.ts';
-import { reportsIn, withoutHistory } from './progress-history.ts';
+import { reportsIn, withoutCourse } from './progress-history.ts';
 
 const ended: readonly AttemptState[] = ['done', 'failed', 'cancelled', 'lost'];
 
@@ -24,7 +24,7 @@ export function isNews(attempt: AttemptView, record: AttemptRecord): boolean {
 
 /**
  * What a record does not say stays as it was known. How the attempt came to where it is, is taken of the first record that is
- * read: whoever takes a job over has not read the reports before it.
+ * read: whoever takes a job over has not read the reports before it. Its looks are taken of each, which tells the earlier ones once more.
  */
 export function takeFields(attempt: AttemptView, record: AttemptRecord): void {
   attempt.nextMs = record.nextMs ?? attempt.nextMs;
@@ -36,8 +36,10 @@ export function takeFields(attempt: AttemptView, record: AttemptRecord): void {
   attempt.failure = record.failure ?? attempt.failure;
   attempt.saved = record.saved ?? attempt.saved;
   if (record.progress === undefined) return;
-  if (attempt.reports.length === 0) attempt.reports.push(...reportsIn(record.progress));
-  attempt.progress = withoutHistory(record.progress);
+  const { history, looks, bytesTotal } = record.progress;
+  if (attempt.reports.length === 0) attempt.reports.push(...reportsIn(history, bytesTotal));
+  if (looks !== undefined) attempt.looks = reportsIn(looks, bytesTotal);
+  attempt.progress = withoutCourse(record.progress);
 }
 
 /** An attempt that was decided on now. All its fields are there from the beginning, so that all attempts are alike. */
@@ -82,5 +84,6 @@ export const newAttempt = (decided: {
   saved: undefined,
   unreadable: undefined,
   reports: [],
+  looks: [],
   hasOwnCopies: decided.hasOwnCopies,
 });

@@ -207,6 +207,8 @@ export interface AttemptView {
   unreadable?: string | undefined;
   /** Its progress over time, oldest first; thinned out where it is long. */
   readonly reports: ProgressReport[];
+  /** The same by its worker's looks at itself, which are finer; none where that tells none, or nobody needs them any more. */
+  looks: readonly ProgressReport[];
   /** Whether every upstream output that it reads has a copy that no other attempt of its task reads. */
   hasOwnCopies: boolean;
 }

@@ -1,5 +1,5 @@
 import type { Progress } from '../../contracts/progress.ts';
-import type { ProgressReport } from './job-view.ts';
+import type { AttemptView, ProgressReport } from './job-view.ts';
 
 /** Reports kept of one attempt: the newest in full, older ones thinned out. */
 const reportLimit = 24;
@@ -58,18 +58,47 @@ export function historyOf(reports: readonly ProgressReport[], bytesTotal: number
 
 /** How an attempt gets on, as its worker keeps it, to tell it with each report once more. */
 export class ProgressHistory {
-  /** As `historyOf` writes it. */
-  text: string | undefined;
   readonly #reports: ProgressReport[] = [];
+  #bytesTotal = 0;
+
+  /** As `historyOf` writes it. */
+  get text(): string | undefined {
+    return historyOf(this.#reports, this.#bytesTotal);
+  }
 
   note(workedMs: number, { bytesRead, bytesTotal }: Pick<Progress, 'bytesRead' | 'bytesTotal'>): void {
     keepReport(this.#reports, { workedMs, bytesRead });
-    this.text = historyOf(this.#reports, bytesTotal);
+    this.#bytesTotal = bytesTotal;
   }
 }
 
-/** The reports that `historyOf` wrote. What is no report, or of an earlier time than the one before it, is passed over. */
-export function reportsIn({ history, bytesTotal }: Progress): ProgressReport[] {
+/**
+ * What a worker keeps of how its attempt gets on: what it has reported, and finer than that, what it has seen at each look at
+ * itself. Looks cost nothing, and a task of two seconds reports once or twice: by its reports alone nobody knows how it began.
+ */
+export class KeptProgress {
+  readonly #reports = new ProgressHistory();
+  readonly #looks = new ProgressHistory();
+
+  /** As progress has them. */
+  get texts(): Pick<Progress, 'history' | 'looks'> {
+    const [history, looks] = [this.#reports.text, this.#looks.text];
+    return { ...(history === undefined ? {} : { history }), ...(looks === undefined ? {} : { looks }) };
+  }
+
+  /** It has looked at itself when it had run for so long. */
+  noteLook(workedMs: number, progress: Pick<Progress, 'bytesRead' | 'bytesTotal'>): void {
+    this.#looks.note(workedMs, progress);
+  }
+
+  /** It reports, after a look. */
+  noteReport(workedMs: number, progress: Pick<Progress, 'bytesRead' | 'bytesTotal'>): void {
+    this.#reports.note(workedMs, progress);
+  }
+}
+
+/** The reports that `historyOf` wrote of so many bytes. What is no report, or of an earlier time than the one before it, is passed over. */
+export function reportsIn(history: string | undefined, bytesTotal: number): ProgressReport[] {
   const reports: ProgressReport[] = [];
   for (const text of history === undefined ? [] : history.split(' ', reportLimit)) {
     const [ms, share] = text.split('.', 2).map((number) => Number.parseInt(number, 36));
@@ -82,3 +111,13 @@ export function reportsIn({ history, bytesTotal }: Progress): ProgressReport[] {
 /** Progress without how it came about, which is told to who reads an attempt's record first and to nobody after that. */
 export const withoutHistory = (progress: Progress): Progress =>
   progress.history === undefined ? progress : { ...progress, history: undefined };
+
+/** The same without its looks, too, which each record tells as they are now. */
+export const withoutCourse = (progress: Progress): Progress =>
+  progress.looks === undefined ? withoutHistory(progress) : { ...withoutHistory(progress), looks: undefined };
+
+/** How an attempt has got on, as finely as is known: by its looks, or by the reports of a worker that tells none. */
+export const courseOf = ({
+  looks,
+  reports,
+}: Pick<AttemptView, 'looks' | 'reports'>): readonly ProgressReport[] => (looks.length > 0 ? looks : reports);

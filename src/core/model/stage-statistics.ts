@@ -13,6 +13,7 @@ import {
   type Tally,
   type TaskView,
 } from './job-view.ts';
+import { courseOf } from './progress-history.ts';
 import { evenShape, shapeOf } from './progress-shape.ts';
 import { inputOf, isEmptyAfterAll } from './task-input.ts';
 import { hasTakenUp } from './taken-up.ts';
@@ -124,13 +125,17 @@ function recordOutrun(statistics: StageStatistics, task: TaskView, winner: Attem
 /** Adds a finished attempt to what is known of progress. */
 function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
   statistics.recent.push(attempt);
-  if (statistics.recent.length > recentLimit) statistics.recent.shift();
+  const forgotten = statistics.recent.length > recentLimit ? statistics.recent.shift() : undefined;
+  if (forgotten !== undefined) forgotten.looks = [];
   if (!isWorthLearning(statistics.samples.length)) return;
   statistics.shape = shapeOf(
-    statistics.recent.map(({ reports, progress, claimedAt, endedAt }) => ({
-      reports,
-      bytesTotal: progress?.bytesTotal ?? 0,
-      runMs: claimedAt === undefined || endedAt === undefined ? 0 : elapsedMs(claimedAt, endedAt),
+    statistics.recent.map((each) => ({
+      reports: courseOf(each),
+      bytesTotal: each.progress?.bytesTotal ?? 0,
+      runMs:
+        each.claimedAt === undefined || each.endedAt === undefined
+          ? 0
+          : elapsedMs(each.claimedAt, each.endedAt),
     })),
   );
 }

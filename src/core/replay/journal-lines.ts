@@ -7,7 +7,7 @@ import type { TickOutcome } from '../model/decision.ts';
 import { taskAt } from '../model/job-state.ts';
 import type { JobState, LaunchOrder, StageShape } from '../model/job-view.ts';
 import type { Observation } from '../model/observation.ts';
-import { withoutHistory } from '../model/progress-history.ts';
+import { withoutCourse, withoutHistory } from '../model/progress-history.ts';
 import type { LaunchRoom, RefusedRoom, TickBudget, TickConfig } from '../model/tick-config.ts';
 
 /** Version of what a journal's lines look like. One in another is not gone through. */
@@ -126,7 +126,7 @@ const leanResult = (result: TaskResult): TaskResult => {
   return {
     ...{ taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, counters: {} },
     ...outputPlace(result),
-    ...(progress === undefined ? {} : { progress: withoutHistory(progress) }),
+    ...(progress === undefined ? {} : { progress: withoutCourse(progress) }),
   };
 };
 

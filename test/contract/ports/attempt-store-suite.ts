@@ -62,8 +62,9 @@ function describeLife(make: () => AttemptStore | Promise<AttemptStore>): void {
     });
     const fetched = { bytes: 250, ms: 40 };
     const history = 'rs.0 rs0.i00';
-    await store.report(space, attempt(0), { ...progress(500), fetched, history }, at(3));
-    expect((await only(store, space))?.progress).toEqual({ ...progress(500), fetched, history });
+    const looks = '6y.0 rs.0 rs0.i00';
+    await store.report(space, attempt(0), { ...progress(500), fetched, history, looks }, at(3));
+    expect((await only(store, space))?.progress).toEqual({ ...progress(500), fetched, history, looks });
     await store.end(space, attempt(0), { state: 'done', progress: progress(1_000) }, at(4));
     expect(await only(store, space)).toMatchObject({
       state: 'done',

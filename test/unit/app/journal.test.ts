@@ -103,7 +103,8 @@ describe('a journal', () => {
 
   it('tells how an attempt got on where nobody knew it, and not once more', () => {
     const progress = {
-      ...{ bytesRead: 7, bytesTotal: 9, history: 'rs.0', recordsIn: 0, recordsOut: 0, peakMemoryBytes: 0 },
+      ...{ bytesRead: 7, bytesTotal: 9, history: 'rs.0', looks: '6y.0 rs.0' },
+      ...{ recordsIn: 0, recordsOut: 0, peakMemoryBytes: 0 },
       ...({ phase: 'read', phaseMs: { init: 0, read: 1, compute: 0, write: 0 } } as const),
     } as const;
     const record = {
@@ -118,10 +119,11 @@ describe('a journal', () => {
     } as const;
     const told = (isKnown: boolean): unknown => {
       const seen = lean({ kind: 'attempt', record, at: now }, isKnown);
-      return seen.kind === 'attempt' ? seen.record.progress?.history : undefined;
+      return seen.kind === 'attempt' ? [seen.record.progress?.history, seen.record.progress?.looks] : [];
     };
-    expect(told(false)).toBe('rs.0');
-    expect(told(true)).toBeUndefined();
+    expect(told(false)).toEqual(['rs.0', '6y.0 rs.0']);
+    // Its looks are taken from each record, as they are by then.
+    expect(told(true)).toEqual([undefined, '6y.0 rs.0']);
   });
 
   it('is stored in few pieces, and nobody waits for them', async () => {

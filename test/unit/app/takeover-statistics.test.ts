@@ -123,7 +123,8 @@ it('knows how tasks got on, those that have ended and those that run, by what th
   await system.attempts.claim(space(), id, { node: 'n', zone: 'z' }, at(1_000));
   // A tenth after 20 s, and half after 30.
   const history = `${(20_000).toString(36)}.${(4_666).toString(36)} ${(30_000).toString(36)}.${(23_328).toString(36)}`;
-  await system.attempts.report(space(), id, { ...progress(60), history }, at(41_000));
+  const looks = `${(10_000).toString(36)}.0 ${history} ${(40_000).toString(36)}.${(27_993).toString(36)}`;
+  await system.attempts.report(space(), id, { ...progress(60), history, looks }, at(41_000));
   const { state } = await takeOver();
   const [first, second, last, ...others] = state.attempts.get(id)?.reports ?? [];
   expect(others).toEqual([]);
@@ -133,4 +134,12 @@ it('knows how tasks got on, those that have ended and those that run, by what th
   expect(last?.bytesRead).toBe(60);
   // Read by nobody any more: it is kept in the record alone.
   expect(state.attempts.get(id)?.progress?.history).toBeUndefined();
+  expect(state.attempts.get(id)?.progress?.looks).toBeUndefined();
+  const looked = state.attempts.get(id)?.looks ?? [];
+  expect(looked.map(({ workedMs, bytesRead }) => [workedMs, Math.round(bytesRead)])).toEqual([
+    [10_000, 0],
+    [20_000, 10],
+    [30_000, 50],
+    [40_000, 60],
+  ]);
 });

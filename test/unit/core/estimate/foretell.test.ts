@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { foretell } from '../../../../src/core/estimate/foretell.ts';
+import type { ProgressReport } from '../../../../src/core/model/job-view.ts';
 import { evenShape, type ProgressShape } from '../../../../src/core/model/progress-shape.ts';
 import { jobOf, nowMs, type RunningSpec } from '../../../support/policy-views.ts';
 
@@ -21,9 +22,10 @@ const readFirst: ProgressShape = {
 /** Evenly, learnt from tasks that have finished. */
 const even: ProgressShape = { ...evenShape, tasks: 8 };
 
-const totalMs = (running: RunningSpec, shape: ProgressShape, like?: { ms: number; error: number }) => {
+type Like = { readonly ms: number; readonly error: number };
+const totalMs = (running: RunningSpec, shape: ProgressShape, like?: Like, looks: ProgressReport[] = []) => {
   const terms = { now: epochMs(nowMs), shape, expected: like, reportMs: 60_000 };
-  return Math.round(foretell(attemptOf(running), terms)?.totalMs ?? Number.NaN);
+  return Math.round(foretell({ ...attemptOf(running), looks }, terms)?.totalMs ?? Number.NaN);
 };
 
 describe('the whole time of a running attempt', () => {
@@ -41,6 +43,17 @@ describe('the whole time of a running attempt', () => {
     expect(totalMs({ ranMs: 1_200, bytesRead: size, before }, readFirst)).toBe(4_000);
     // By one report, it took no longer than until then.
     expect(totalMs({ ranMs: 1_200, bytesRead: size }, readFirst)).toBe(4_000);
+  });
+
+  it('is by when its looks saw that all was read, which its only report tells too late', () => {
+    const seen = (...looks: readonly (readonly [number, number])[]): ProgressReport[] =>
+      looks.map(([workedMs, share]) => ({ workedMs, bytesRead: share * size }));
+    const late: RunningSpec = { ranMs: 1_500, bytesRead: size };
+    // All was read within the first 1.5 s, and no more is known: 5 s.
+    expect(totalMs(late, readFirst)).toBe(5_000);
+    // 60 % after 450 ms, which is 18 % of the time: 2.5 s, and no more than 0.75 s / 0.3 either.
+    expect(totalMs(late, readFirst, undefined, seen([450, 0.6], [750, 1], [1_500, 1]))).toBe(2_500);
+    expect(totalMs(late, readFirst, undefined, seen([300, 0.3], [600, 1], [1_500, 1]))).toBe(2_000);
   });
 
   it('is by its own pace, not by what its like took, once it has run for longer than they do', () => {

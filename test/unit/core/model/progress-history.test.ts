@@ -3,10 +3,13 @@ import { describe, expect, it } from 'vitest';
 import type { Progress } from '../../../../src/contracts/progress.ts';
 import type { ProgressReport } from '../../../../src/core/model/job-view.ts';
 import {
+  courseOf,
   historyOf,
   keepReport,
+  KeptProgress,
   ProgressHistory,
   reportsIn,
+  withoutCourse,
   withoutHistory,
 } from '../../../../src/core/model/progress-history.ts';
 
@@ -24,7 +27,7 @@ describe('how an attempt got on, in its record', () => {
       { workedMs: 780_000, bytesRead: 1_000_000 },
     ];
     expect(historyOf(reports, 1_000_000)).toBe('rs.0 rs0.i00 gpuo.zzz');
-    expect(reportsIn(progressOf(46_655, 'rs.0 rs0.1 gpuo.zzz'))).toEqual([
+    expect(reportsIn('rs.0 rs0.1 gpuo.zzz', 46_655)).toEqual([
       { workedMs: 1_000, bytesRead: 0 },
       { workedMs: 36_000, bytesRead: 1 },
       { workedMs: 780_000, bytesRead: 46_655 },
@@ -34,7 +37,7 @@ describe('how an attempt got on, in its record', () => {
   it('is not told of nothing, nor while it is not known how much there is', () => {
     expect(historyOf([], 1_000)).toBeUndefined();
     expect(historyOf([{ workedMs: 1_000, bytesRead: 10 }], 0)).toBeUndefined();
-    expect(reportsIn(progressOf(1_000))).toEqual([]);
+    expect(reportsIn(undefined, 1_000)).toEqual([]);
     const history = new ProgressHistory();
     expect(history.text).toBeUndefined();
     history.note(1_000, { bytesRead: 10, bytesTotal: 0 });
@@ -48,10 +51,29 @@ describe('how an attempt got on, in its record', () => {
     expect(withoutHistory(progressOf(1_000))).toEqual(progressOf(1_000));
   });
 
+  it('tells its looks beside its reports, which journals keep and the state of a job does not', () => {
+    const kept = new KeptProgress();
+    expect(kept.texts).toEqual({});
+    kept.noteLook(250, { bytesRead: 0, bytesTotal: 1_000 });
+    kept.noteLook(1_000, { bytesRead: 500, bytesTotal: 1_000 });
+    expect(kept.texts).toEqual({ looks: '6y.0 rs.i00' });
+    kept.noteReport(1_000, { bytesRead: 500, bytesTotal: 1_000 });
+    expect(kept.texts).toEqual({ history: 'rs.i00', looks: '6y.0 rs.i00' });
+    const told = { ...progressOf(1_000), ...kept.texts };
+    expect(withoutHistory(told)).toEqual({ ...progressOf(1_000), looks: '6y.0 rs.i00' });
+    expect(withoutCourse(told)).toEqual(progressOf(1_000));
+  });
+
+  it('is known by its looks, and by its reports of a worker that tells none', () => {
+    const [reports, looks] = [[{ workedMs: 1_000, bytesRead: 5 }], [{ workedMs: 250, bytesRead: 1 }]];
+    expect(courseOf({ reports, looks })).toBe(looks);
+    expect(courseOf({ reports, looks: [] })).toBe(reports);
+  });
+
   it.each(['', ' ', '.', 'rs', 'rs.', '.rs', '-rs.1', 'rs.-1', 'rs.1000', '!.!', 'rs.0.0 x y'])(
     'never throws, nor tells of more than all bytes: %j',
     (text) => {
-      for (const report of reportsIn(progressOf(1_000, text))) {
+      for (const report of reportsIn(text, 1_000)) {
         expect(report.workedMs).toBeGreaterThanOrEqual(0);
         expect(report.bytesRead).toBeLessThanOrEqual(1_000);
       }
@@ -59,7 +81,7 @@ describe('how an attempt got on, in its record', () => {
   );
 
   it('passes over what comes before the report before it', () => {
-    expect(reportsIn(progressOf(46_655, 'rs0.1 rs.2 rs0.3 gpuo.4'))).toEqual([
+    expect(reportsIn('rs0.1 rs.2 rs0.3 gpuo.4', 46_655)).toEqual([
       { workedMs: 36_000, bytesRead: 1 },
       { workedMs: 780_000, bytesRead: 4 },
     ]);
@@ -81,7 +103,7 @@ describe('how an attempt got on, in its record', () => {
           history.note(workedMs, { bytesRead, bytesTotal });
           keepReport(read, { workedMs, bytesRead });
         }
-        const told = reportsIn(progressOf(bytesTotal, history.text));
+        const told = reportsIn(history.text, bytesTotal);
         expect(told.map((each) => each.workedMs)).toEqual(read.map((each) => each.workedMs));
         for (const [place, each] of told.entries())
           expect(Math.abs(each.bytesRead - (read[place]?.bytesRead ?? 0))).toBeLessThanOrEqual(
