@@ -17,7 +17,7 @@ export interface AttemptWork {
   /** Work per millisecond that its node does for it now. */
   readonly speed: () => number;
   /** Whether it counts its requests and looks at itself, as production's workers do; and the longest time between two looks. */
-  readonly countsRequests: boolean;
+  readonly isAsInProduction: boolean;
   readonly lookEveryMs: number;
 }
 
@@ -56,7 +56,7 @@ export class AttemptProgress {
 
   /** Its looks at itself begin. */
   claim(): void {
-    if (!this.work.countsRequests) return;
+    if (!this.work.isAsInProduction) return;
     this.claimedAt = this.work.now();
     this.lookAt = this.lookAfter(0);
   }
@@ -155,7 +155,7 @@ export class AttemptProgress {
   /** What it tells of itself now. */
   told(): Progress {
     this.settle();
-    const { stage, task, transfers, countsRequests, now } = this.work;
+    const { stage, task, transfers, isAsInProduction, now } = this.work;
     const { inputBytes } = task;
     const phaseMs = { ...this.phaseMs };
     const fetched = stage.upstream.length === 0 ? undefined : transfers.fetched();
@@ -170,7 +170,7 @@ export class AttemptProgress {
       peakMemoryBytes: 0,
       ...(fetched === undefined ? {} : { fetched }),
       handsOn: false,
-      ...(countsRequests ? { requests: requestsOfAttempt(this.reported) } : {}),
+      ...(isAsInProduction ? { requests: requestsOfAttempt(this.reported) } : {}),
     };
   }
 }

@@ -107,7 +107,7 @@ export class SimWorker implements NodeLoad {
     this.progress = new AttemptProgress({
       ...{ stage, task, draw, transfers: this.transfers, now: host.now },
       speed: () => host.pool.speedOf(node),
-      countsRequests: host.scenario.reports.cadence === 'worker',
+      isAsInProduction: host.scenario.reports.cadence === 'worker',
       lookEveryMs: host.scenario.reports.everyMs,
     });
     const reporting = {

@@ -130,6 +130,13 @@ export class AttemptMeter {
     };
   }
 
+  /** How far it is: what counts as read, by the word of user code where it says so, of all that it reads. */
+  reached(): Pick<Progress, 'bytesRead' | 'bytesTotal'> {
+    const { saidDone, bytesTotal } = this;
+    const bytesRead = saidDone === undefined ? this.bytesRead : Math.round(saidDone * bytesTotal);
+    return { bytesRead: measured(bytesRead), bytesTotal: measured(bytesTotal) };
+  }
+
   /** As a heartbeat reports it: every number is finite and not negative, whatever was added up. */
   progress(): Progress {
     const now = this.#clock.now();
@@ -141,10 +148,7 @@ export class AttemptMeter {
       this.#requests = addTallies(this.#requests ?? {}, this.takeRequests());
     return {
       ...this.totals(),
-      ...(this.saidDone === undefined
-        ? {}
-        : { bytesRead: measured(Math.round(this.saidDone * this.bytesTotal)) }),
-      bytesTotal: measured(this.bytesTotal),
+      ...this.reached(),
       ...this.kept.texts,
       phase: this.#phase,
       phaseMs,

@@ -90,9 +90,9 @@ class Heartbeat {
     const ranMs = this.ranMs();
     const isDue = ranMs >= this.reportAt;
     const { meter } = this.options;
-    const progress = meter.progress();
-    meter.kept.noteLook(ranMs, progress);
-    const mark = markOf(ranMs, progress);
+    const reached = meter.reached();
+    meter.kept.noteLook(ranMs, reached);
+    const mark = markOf(ranMs, reached);
     const isNews =
       !isDue &&
       !this.wasOutOfTurn &&

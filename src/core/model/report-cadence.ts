@@ -43,7 +43,10 @@ export interface Mark {
 }
 
 /** Where an attempt is; undefined while it is not known how much there is. */
-export function markOf(ranMs: number, { bytesRead, bytesTotal }: Progress): Mark | undefined {
+export function markOf(
+  ranMs: number,
+  { bytesRead, bytesTotal }: Pick<Progress, 'bytesRead' | 'bytesTotal'>,
+): Mark | undefined {
   return bytesTotal <= 0 ? undefined : { ranMs, share: Math.min(1, bytesRead / bytesTotal) };
 }
 

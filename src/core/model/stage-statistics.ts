@@ -129,13 +129,10 @@ function learnShape(statistics: StageStatistics, attempt: AttemptView): void {
   if (forgotten !== undefined) forgotten.looks = [];
   if (!isWorthLearning(statistics.samples.length)) return;
   statistics.shape = shapeOf(
-    statistics.recent.map((each) => ({
-      reports: courseOf(each),
-      bytesTotal: each.progress?.bytesTotal ?? 0,
-      runMs:
-        each.claimedAt === undefined || each.endedAt === undefined
-          ? 0
-          : elapsedMs(each.claimedAt, each.endedAt),
+    statistics.recent.map(({ reports, looks, progress, claimedAt, endedAt }) => ({
+      reports: courseOf({ reports, looks }),
+      bytesTotal: progress?.bytesTotal ?? 0,
+      runMs: claimedAt === undefined || endedAt === undefined ? 0 : elapsedMs(claimedAt, endedAt),
     })),
   );
 }

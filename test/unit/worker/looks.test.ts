@@ -1,27 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
 import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
-import { durationMs } from '../../../src/contracts/units.ts';
 import { reportsIn } from '../../../src/core/model/progress-history.ts';
-import { AttemptMeter } from '../../../src/worker/attempt-meter.ts';
-import { startHeartbeat } from '../../../src/worker/heartbeat.ts';
-import { attempt, freshJobId } from '../../contract/ports/builders.ts';
+import { beatingAttempt } from '../../support/beating-attempt.ts';
 
 describe('an attempt of two seconds that begins slowly', () => {
   it('tells by its looks how it began, which its one or two reports do not', async () => {
     const clock = new MemoryClock();
-    const attempts = new MemoryAttemptStore();
-    const space = { jobId: freshJobId(), shards: 1 };
-    const began = clock.now();
-    await attempts.create(space, attempt(0), began);
-    await attempts.claim(space, attempt(0), { node: 'n', zone: 'z' }, began);
-    const meter = new AttemptMeter(clock, new AbortController().signal, () => 0);
+    const { meter, heart } = await beatingAttempt(clock, 10_000);
     meter.bytesTotal = 1_000;
-    const log = { info: () => undefined, warn: () => undefined };
-    const heart = startHeartbeat({
-      ...{ attempts, clock, log, space, meter, attemptId: attempt(0), claimedAt: began },
-      ...{ every: durationMs(10_000), onCancel: () => undefined },
-    });
     for (let ms = 50; ms <= 2_000; ms += 50) {
       await clock.advance(50);
       // A twentieth in the first 0.8 s, the rest in 1.2.

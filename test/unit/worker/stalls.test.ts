@@ -1,9 +1,6 @@
 import { expect, it } from 'vitest';
-import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
-import { durationMs, epochMs } from '../../../src/contracts/units.ts';
-import { AttemptMeter } from '../../../src/worker/attempt-meter.ts';
-import { startHeartbeat } from '../../../src/worker/heartbeat.ts';
-import { attempt, freshJobId } from '../../contract/ports/builders.ts';
+import { epochMs } from '../../../src/contracts/units.ts';
+import { beatingAttempt } from '../../support/beating-attempt.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 
 /** How long an attempt says that its worker stood still, which passes so much time at once, and works for part of it. */
@@ -16,19 +13,8 @@ async function saidAfter(
     now: () => epochMs(hand.now()),
     sleep: (ms: number, signal?: AbortSignal) => hand.sleep(ms, signal),
   };
-  const attempts = new MemoryAttemptStore();
-  const space = { jobId: freshJobId(), shards: 1 };
-  const attemptId = attempt(0);
-  await attempts.create(space, attemptId, clock.now());
-  await attempts.claim(space, attemptId, { node: 'n', zone: 'z' }, clock.now());
-  const meter = new AttemptMeter(clock, new AbortController().signal, () => 0);
-  const log = { info: () => undefined, warn: () => undefined };
   let cpuMs = 0;
-  const heart = startHeartbeat({
-    ...{ attempts, clock, log, space, meter, attemptId, claimedAt: clock.now(), every: durationMs(2_000) },
-    ...(isToldCpu ? { cpuMs: () => cpuMs } : {}),
-    onCancel: () => undefined,
-  });
+  const { meter, heart } = await beatingAttempt(clock, 2_000, isToldCpu ? () => cpuMs : undefined);
   for (const jump of jumps) {
     cpuMs += jump.cpuMs;
     hand.pass(jump.ms);

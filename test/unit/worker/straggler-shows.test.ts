@@ -1,29 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { MemoryAttemptStore } from '../../../src/adapters/memory/memory-attempt-store.ts';
 import { MemoryClock } from '../../../src/adapters/memory/memory-clock.ts';
-import { durationMs } from '../../../src/contracts/units.ts';
-import { AttemptMeter } from '../../../src/worker/attempt-meter.ts';
-import { startHeartbeat } from '../../../src/worker/heartbeat.ts';
-import { attempt, freshJobId } from '../../contract/ports/builders.ts';
+import { beatingAttempt } from '../../support/beating-attempt.ts';
 
 const steps = 600;
 
 /** When it showed of an attempt that goes on as its stage does up to a share of its work, and is stuck from then on. */
 async function shownAfterMs(ordinaryMs: number, stuckAt: number): Promise<number> {
   const clock = new MemoryClock();
-  const attempts = new MemoryAttemptStore();
-  const space = { jobId: freshJobId(), shards: 1 };
-  const id = attempt(0);
-  const began = clock.now();
-  await attempts.create(space, id, began);
-  await attempts.claim(space, id, { node: 'n', zone: 'z' }, began);
-  const meter = new AttemptMeter(clock, new AbortController().signal, () => 0);
+  const { attempts, space, claimedAt: began, meter, heart } = await beatingAttempt(clock, 10_000);
   meter.bytesTotal = 1_000_000;
-  const log = { info: () => undefined, warn: () => undefined };
-  const heart = startHeartbeat({
-    ...{ attempts, clock, log, space, meter, attemptId: id, claimedAt: began, every: durationMs(10_000) },
-    onCancel: () => undefined,
-  });
   for (let step = 1; step <= steps; step++) {
     await clock.advance(ordinaryMs / steps);
     meter.bytesRead = Math.floor(meter.bytesTotal * Math.min(stuckAt, step / steps));
