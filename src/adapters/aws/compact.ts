@@ -1,4 +1,10 @@
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  constants,
+  deflateRawSync,
+  inflateRawSync,
+} from 'node:zlib';
 import * as z from 'zod';
 import { BrokenInvariantError } from '../../contracts/errors.ts';
 import type { FinalPart, PartitionIndex } from '../../contracts/records.ts';
@@ -33,11 +39,29 @@ export function unpackJson(packed: unknown, mostBytes = INFLATED_LIMIT_BYTES): u
 /** A text, deflated. */
 export const packText = (text: string): Uint8Array => new Uint8Array(deflateRawSync(text));
 
+/** Of brotli's levels the last but one: 30 KB take 9 ms, and are a quarter smaller than deflated. */
+const brotliQuality = 10;
+
+/** A long text in as few bytes as may be, by brotli: what is written once and seldom read. */
+export const packTightly = (text: string): Uint8Array =>
+  new Uint8Array(brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: brotliQuality } }));
+
 /** What `packText` packed. Throws `BrokenInvariantError` on anything else. */
-export function unpackText(packed: unknown, mostBytes = INFLATED_LIMIT_BYTES): string {
+export const unpackText = (packed: unknown, mostBytes = INFLATED_LIMIT_BYTES): string =>
+  unpackBy(inflateRawSync, packed, mostBytes);
+
+/** What `packTightly` packed. Throws `BrokenInvariantError` on anything else. */
+export const unpackTightly = (packed: unknown, mostBytes = INFLATED_LIMIT_BYTES): string =>
+  unpackBy(brotliDecompressSync, packed, mostBytes);
+
+function unpackBy(
+  unpack: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Buffer,
+  packed: unknown,
+  mostBytes: number,
+): string {
   if (!(packed instanceof Uint8Array)) throw new BrokenInvariantError('a stored text is not binary');
   try {
-    return inflateRawSync(packed, { maxOutputLength: mostBytes }).toString('utf8');
+    return unpack(packed, { maxOutputLength: mostBytes }).toString('utf8');
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
     throw new BrokenInvariantError(`a stored text may inflate to ${mostBytes} bytes, and is longer`);

@@ -4,7 +4,7 @@ import type { JobId } from '../../contracts/ids.ts';
 import { TableSchema } from '../../contracts/settings.ts';
 import type { EpochMs } from '../../contracts/units.ts';
 import type { JournalPiece, JournalStore, PiecePlace } from '../../ports/journal-store.ts';
-import { packText, unpackText } from './compact.ts';
+import { packTightly, unpackText, unpackTightly } from './compact.ts';
 import type { DynamoTable, Item } from './dynamo-table.ts';
 import { expiryOf } from './expiry.ts';
 import { problemOf } from './problem-of.ts';
@@ -19,7 +19,7 @@ const partitionOf = (jobId: JobId): string => `JOURNAL#${jobId}`;
 const placeKey = ({ epoch, number }: PiecePlace): string =>
   `${String(epoch).padStart(digits, '0')}/${String(number).padStart(digits, '0')}`;
 
-/** Journals in DynamoDB: one item a piece, deflated, written once. */
+/** Journals in DynamoDB: one item a piece, packed by brotli, written once. Those of an older deployment are deflated, in `text`. */
 export class DynamoJournalStore implements JournalStore {
   private readonly table: DynamoTable;
 
@@ -30,7 +30,7 @@ export class DynamoJournalStore implements JournalStore {
   async append(jobId: JobId, { epoch, number, text }: JournalPiece, now: EpochMs): Promise<void> {
     await this.table.putNew({
       ...{ pk: partitionOf(jobId), sk: placeKey({ epoch, number }) },
-      ...{ epoch, number, text: packText(text) },
+      ...{ epoch, number, brotli: packTightly(text) },
       [TableSchema.ttl]: expiryOf(now),
     });
   }
@@ -53,7 +53,9 @@ export class DynamoJournalStore implements JournalStore {
 
 function decodePiece(item: Item): JournalPiece {
   try {
-    return pieceSchema.parse({ ...item, text: unpackText(item['text']) });
+    const { brotli, text } = item;
+    const unpacked = brotli === undefined ? unpackText(text) : unpackTightly(brotli);
+    return pieceSchema.parse({ ...item, text: unpacked });
   } catch (cause) {
     const key = `${String(item['pk'])}/${String(item['sk'])}`;
     const why = problemOf(cause);

@@ -7,7 +7,7 @@ import type { TickOutcome } from '../model/decision.ts';
 import { taskAt } from '../model/job-state.ts';
 import type { JobState, LaunchOrder, StageShape } from '../model/job-view.ts';
 import type { Observation } from '../model/observation.ts';
-import { withoutCourse, withoutHistory } from '../model/progress-history.ts';
+import { withoutHistory } from '../model/progress-history.ts';
 import type { LaunchRoom, RefusedRoom, TickBudget, TickConfig } from '../model/tick-config.ts';
 
 /** Version of what a journal's lines look like. One in another is not gone through. */
@@ -120,13 +120,15 @@ export function decodeBudget({ room, freeNodes, ...others }: EncodedBudget, stat
   };
 }
 
-/** Of a result what no decision hangs on is left out: lists of partitions are long. A worker that keeps its output costs. */
+/**
+ * Of a result what no decision hangs on is left out: lists of partitions are long, and its progress is told with the record of
+ * its attempt. A worker that keeps its output costs.
+ */
 const leanResult = (result: TaskResult): TaskResult => {
-  const { taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, progress } = result;
+  const { taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut } = result;
   return {
     ...{ taskId, attemptId, committedAt, bytesIn, bytesOut, recordsIn, recordsOut, counters: {} },
     ...outputPlace(result),
-    ...(progress === undefined ? {} : { progress: withoutCourse(progress) }),
   };
 };
 
