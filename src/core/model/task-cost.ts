@@ -6,6 +6,8 @@ export interface TaskCost {
   readonly perByte: number;
   /** Input below which a task costs no less: a share of the stage's mean. */
   readonly leastBytes: number;
+  /** Input up to which finished tasks tell it: what the larger of them read. Absent: it is in proportion to input anyway. */
+  readonly knownBytes?: number;
 }
 
 /** A finished task. */
@@ -38,6 +40,18 @@ export const supposedCost = (meanBytes: number): TaskCost => ({
 /** The cost of a task that reads `bytes`, above 0: milliseconds once learnt, before that in a unit of its own. */
 export const costOf = ({ fixed, perByte, leastBytes }: TaskCost, bytes: number): number =>
   fixed + perByte * Math.max(leastBytes, bytes);
+
+/**
+ * By how many times more than `costOf` says a task may take that its input explains it: 1 as far as finished tasks tell. A
+ * line is not known where it is drawn out beyond them, least of all where empty tasks of a cold first wave are its other end, and
+ * what reads more may take up to what is in proportion to them.
+ *
+ * Source: Mantri §5.5, whose time is in proportion to input throughout.
+ */
+export function inputLeeway(cost: TaskCost, bytes: number): number {
+  const { knownBytes = Infinity } = cost;
+  return bytes <= knownBytes ? 1 : (costOf(cost, knownBytes) / knownBytes) * (bytes / costOf(cost, bytes));
+}
 
 /**
  * The cost of a share of such a task, which is taken to read `leastBytes` at the least: its fixed part is that of every attempt. As
@@ -76,7 +90,10 @@ export function fitCost(samples: readonly TaskSample[], meanBytes: number): Task
   const { leastBytes } = supposed;
   const perByte = Math.max(0, risen / (to - from));
   const fixed = middleOf(samples.map(({ bytes, ms }) => ms - perByte * bytes));
-  const cost = fixed >= 0 ? { fixed, perByte } : { fixed: 0, perByte: proportionOf(samples, leastBytes) };
+  const cost =
+    fixed >= 0
+      ? { fixed, perByte, knownBytes: to }
+      : { fixed: 0, perByte: proportionOf(samples, leastBytes) };
   if (cost.fixed + cost.perByte <= 0) return supposed;
   return { isLearnt: true, ...cost, leastBytes };
 }

@@ -3,7 +3,7 @@ import { type Phase, phases } from '../../contracts/progress.ts';
 import type { FailureCause } from '../../contracts/records.ts';
 import { leastOutrun } from '../../core/model/stage-statistics.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
-import { costOf, fitCost, type TaskCost } from '../../core/model/task-cost.ts';
+import { costOf, fitCost, inputLeeway, type TaskCost } from '../../core/model/task-cost.ts';
 import { mean, median } from '../../lib/quantiles.ts';
 import type { AttemptRun } from './attempt-runs.ts';
 
@@ -74,7 +74,7 @@ export const isMoreByRecords = ({ bytes, records }: Input, usual: Usual): boolea
   factorOver(records, usual.records) > factorOver(bytes, usual.bytes);
 
 /**
- * The run time that its input explains: by the line through the stage's tasks where they tell one, else in proportion to
+ * The run time that its input explains: by the line through the stage's tasks as far as they tell one, else in proportion to
  * what it reads, in bytes or in records, which is the most that input can explain. Never less than the usual: a task is
  * held against what is usual, not against what it might have been for having little to do.
  */
@@ -84,7 +84,8 @@ export function expectedMs(usual: Usual, input: Input): number {
   const byRecords = runMs * factorOver(records, usual.records);
   const factor = factorOver(bytes, usual.bytes);
   if (factor <= 1) return byRecords;
-  const byBytes = cost.isLearnt ? Math.min(costOf(cost, bytes), runMs * factor) : runMs * factor;
+  const byLine = cost.isLearnt ? costOf(cost, bytes) * inputLeeway(cost, bytes) : Infinity;
+  const byBytes = Math.min(byLine, runMs * factor);
   return Math.max(runMs, byBytes, isMoreByRecords(input, usual) ? byRecords : 0);
 }
 

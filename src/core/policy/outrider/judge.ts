@@ -14,7 +14,7 @@ import { ranMs } from '../../estimate/progress-rate.ts';
 import { recordFactor, usualDensity } from '../../estimate/record-density.ts';
 import { type ProgressShape, shapeOfRunning } from '../../model/progress-shape.ts';
 import { hasTakenUp, partForNew, partOf } from '../../model/taken-up.ts';
-import { costOf, costOfShare, type TaskCost } from '../../model/task-cost.ts';
+import { costOf, costOfShare, inputLeeway, type TaskCost } from '../../model/task-cost.ts';
 import { type AppraisedCopy, cadenceMs, isContended, newMsOf, sampledOf } from '../mantri/appraise.ts';
 import { type ChosenZone, chooseZone, type StageZones, zonesOf } from '../mantri/choose-zone.ts';
 import type { AttemptView } from '../../model/job-view.ts';
@@ -48,7 +48,7 @@ export interface JudgedTask {
   readonly bytes: number;
   /** Since the last copy was launched. */
   readonly sinceCopyMs: number;
-  /** Its whole run time over what is usual for its input. */
+  /** Its whole run time over the most that its input explains. */
   readonly slowness: number;
   /** How many times as many records as usual it has in each byte; 1: as usual, or nobody knows. */
   readonly recordFactor: number;
@@ -267,7 +267,7 @@ function judgeTask(running: RunningTask, foretold: ForetoldTask, terms: StageTer
     usualMs: waitingMs[waitingMs.length >>> 1],
     bytes,
     sinceCopyMs: Math.max(0, view.now - lastLaunch),
-    slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / usualMs,
+    slowness: usualMs <= 0 ? 1 : (first.ranMs + first.remMs) / (usualMs * inputLeeway(samples.cost, bytes)),
     recordFactor: factor,
     isLate,
   };

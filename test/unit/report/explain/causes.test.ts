@@ -68,6 +68,15 @@ describe('the cause of a slow attempt', () => {
     ]);
   });
 
+  it('is more input up to in proportion where it reads far more than those whose sizes tell what a byte costs', () => {
+    // A quarter to read and nearly as long: by that line eight times as much would take 3.9 s.
+    const small = [9, 10, 11].map((task) =>
+      attempt(`map/${String(task)}/0`, { read: 250, total: 250, ended: 1_900 }),
+    );
+    const big = attempt('map/8/0', { read: 8_000, total: 8_000, ended: 15_600, phases: { compute: 14_900 } });
+    expect(causesOf(8, [...siblings.slice(0, 5), ...small, big])).toEqual([['more-input', 13_500]]);
+  });
+
   it('is not more input where it read more and took as long as others', () => {
     expect(causesOf(8, [...siblings, attempt('map/8/0', { read: 8_000, total: 8_000 })])).toEqual([]);
   });
