@@ -185,6 +185,7 @@ class MemberTally {
   /** Up to where the file was fetched, and how many bytes were told as read. */
   #at: number;
   #told = 0;
+  #hasAnyEnded = false;
   #isLong = false;
   #isDone = false;
 
@@ -199,21 +200,36 @@ class MemberTally {
   fetched(bytes: number): void {
     if (this.#isDone) return;
     this.#at += bytes;
-    const { end, sizeBytes } = this.#segment;
-    // The first look behind the end is made in any case; whoever reads on has a long last member.
-    if (!this.#isLong && this.#at > end + tailBytes) {
-      this.#isLong = true;
-      this.#reading.onExpected?.(this.#segment, sizeBytes - this.#begin);
-    }
-    this.#tellUpTo(this.#isLong ? this.#at : Math.min(this.#at, end));
+    this.#tell();
   }
 
   /** A member has ended here; behind the piece's end it is the last. */
   ended(place: number): void {
-    if (this.#isDone || place < this.#segment.end) return;
+    if (this.#isDone) return;
+    this.#hasAnyEnded = true;
+    if (place < this.#segment.end) {
+      this.#tell();
+      return;
+    }
     this.#isDone = true;
     this.#tellUpTo(place);
     this.#reading.onExpected?.(this.#segment, this.#told);
+  }
+
+  /**
+   * The first look behind the end is made in any case; whoever reads on has a long last member. Where none has ended before the
+   * end, the file is most likely one member. That is told before any look behind it: whoever has read all that the plan
+   * says would else look done, and slow.
+   */
+  #tell(): void {
+    const { end, sizeBytes } = this.#segment;
+    const readsOn = this.#at > end + tailBytes;
+    const isLong = readsOn || (this.#at > end && !this.#hasAnyEnded);
+    if (isLong !== this.#isLong) {
+      this.#isLong = isLong;
+      this.#reading.onExpected?.(this.#segment, (isLong ? sizeBytes : end) - this.#begin);
+    }
+    this.#tellUpTo(readsOn ? this.#at : Math.min(this.#at, end));
   }
 
   #tellUpTo(place: number): void {

@@ -143,6 +143,29 @@ describe('pieces of a gzip file of several members', () => {
     ]);
   });
 
+  it.each([200_000, 400_000, 600_000])(
+    'say so by the time the first has read its own bytes, %i of them, not when it is long past them',
+    async (cut) => {
+      const digests = Array.from({ length: 30_000 }, (_, i) =>
+        createHash('sha256').update(String(i)).digest(),
+      );
+      const packed = gzipSync(Buffer.concat(digests), { level: 1 });
+      const objects = new Dribbling(16 * 1024);
+      const whole = await putSource(objects, { bucket: 'input', key: 'in/a.gz' }, packed, true);
+      let [read, said] = [0, cut];
+      const onBytes = (count: number) => (read += count);
+      const onExpected = (_: SourceSegment, bytes: number) => (said = bytes);
+      const reading = { objects, signal, onBytes, onExpected };
+      let behind = 0;
+      for await (const { bytes } of sourceBlocks(reading, { ...whole, end: cut })) {
+        if (read < cut) continue;
+        expect(said).toBe(packed.length);
+        behind += bytes.length;
+      }
+      expect(behind).toBeGreaterThan(0);
+    },
+  );
+
   it('do so cut at each of its bytes, and between any two of them', async () => {
     const bodies = ['one\ntwo', ' and a half\n', '', 'three\nfo', 'ur\n\nfive\n', 'end'];
     const packed = Buffer.concat(bodies.map((body) => gzipSync(body)));
