@@ -53,6 +53,10 @@ export function inputLeeway(cost: TaskCost, bytes: number): number {
   return bytes <= knownBytes ? 1 : (costOf(cost, knownBytes) / knownBytes) * (bytes / costOf(cost, bytes));
 }
 
+/** The most that a task which reads `bytes` may cost for its input to explain it. */
+export const explainedCost = (cost: TaskCost, bytes: number): number =>
+  costOf(cost, bytes) * inputLeeway(cost, bytes);
+
 /**
  * The cost of a share of such a task, which is taken to read `leastBytes` at the least: its fixed part is that of every attempt. As
  * long as none is learnt, time is supposed to follow from input alone, and so is that of a share.

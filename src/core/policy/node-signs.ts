@@ -21,7 +21,7 @@ import {
   type NodeSign,
 } from '../model/node-book.ts';
 import { wasOutrun, wholeMs } from '../model/stage-statistics.ts';
-import { costOf } from '../model/task-cost.ts';
+import { explainedCost } from '../model/task-cost.ts';
 
 /** Failures that say as much of a node as of a task: its process died. So does silence, which has no cause. */
 const ofNode: ReadonlySet<FailureCause> = new Set(['exited']);
@@ -37,7 +37,7 @@ function usualOf({ statistics: { slowness } }: StageView): number | undefined {
 }
 
 /**
- * How much slower than usual for its input an attempt was, that has ended or was stopped; undefined where nothing tells, as
+ * How much slower than its input explains an attempt was, that has ended or was stopped; undefined where nothing tells, as
  * of one that was stopped young: what it ran went to its start, and what it has read lies in buffers.
  */
 function slowdownOf(
@@ -48,7 +48,7 @@ function slowdownOf(
 ): number | undefined {
   const ranMs = reportedMs(attempt);
   if (usual === undefined || ranMs <= 0) return undefined;
-  const usualMs = usual * costOf(statistics.cost, inputOf(task));
+  const usualMs = usual * explainedCost(statistics.cost, inputOf(task));
   if (attempt.state === 'done') return ranMs / usualMs;
   const isTold = wasOutrun(attempt, usualMs) && (attempt.progress?.bytesRead ?? 0) > 0;
   return isTold ? wholeMs(attempt) / usualMs : undefined;

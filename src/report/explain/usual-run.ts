@@ -3,7 +3,7 @@ import { type Phase, phases } from '../../contracts/progress.ts';
 import type { FailureCause } from '../../contracts/records.ts';
 import { leastOutrun } from '../../core/model/stage-statistics.ts';
 import { hasTakenUp } from '../../core/model/taken-up.ts';
-import { costOf, fitCost, inputLeeway, type TaskCost } from '../../core/model/task-cost.ts';
+import { explainedCost, fitCost, type TaskCost } from '../../core/model/task-cost.ts';
 import { mean, median } from '../../lib/quantiles.ts';
 import type { AttemptRun } from './attempt-runs.ts';
 
@@ -84,7 +84,7 @@ export function expectedMs(usual: Usual, input: Input): number {
   const byRecords = runMs * factorOver(records, usual.records);
   const factor = factorOver(bytes, usual.bytes);
   if (factor <= 1) return byRecords;
-  const byLine = cost.isLearnt ? costOf(cost, bytes) * inputLeeway(cost, bytes) : Infinity;
+  const byLine = cost.isLearnt ? explainedCost(cost, bytes) : Infinity;
   const byBytes = Math.min(byLine, runMs * factor);
   return Math.max(runMs, byBytes, isMoreByRecords(input, usual) ? byRecords : 0);
 }

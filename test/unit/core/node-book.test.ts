@@ -95,6 +95,15 @@ describe('what a job tells of its nodes', () => {
     expect(told([...usual, ...usual, ...larger])).toEqual([]);
   });
 
+  it('is nothing of a node whose tasks read far more than all others, up to what is in proportion to these', () => {
+    // Empty ones of a first wave took long to begin: the line through all would have 2.8 s for six times the size.
+    const cold = ['a', 'b', 'c', 'd'].map((node) => done(1_000, node, 0));
+    const usual = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((node) => done(1_300, node));
+    const larger = (ms: number): TaskSpec[] => [done(ms, 'n', 6_000_000), done(ms, 'n', 6_000_000)];
+    expect(told([...cold, ...usual, ...larger(8_900)])).toEqual([]);
+    expect(told([...cold, ...usual, ...larger(23_400)])).toEqual([['n', 'slow', 3, 2]]);
+  });
+
   it('is of the job, and of no node, where many are as slow', () => {
     const tasks = ['a', 'b', 'c', 'd', 'e'].flatMap((node) => [done(1_000, node), done(1_000, node)]);
     const slow = ['x', 'y', 'z'].flatMap((node) => [done(5_000, node), done(5_000, node)]);
