@@ -14,6 +14,7 @@ import {
   markOf,
   nextReportMs,
 } from '../core/model/report-cadence.ts';
+import { watchStalls } from './stall-watch.ts';
 
 export interface HeartbeatOptions {
   readonly attempts: AttemptStore;
@@ -31,10 +32,6 @@ export interface HeartbeatOptions {
   /** Called once when the attempt is told to cancel; no report follows. */
   onCancel(): void;
 }
-
-/** A worker that wakes so much later than it would, and has used next to no processor time, has stood still. */
-const leastStallMs = 500;
-const idleShare = 0.05;
 
 const start: Mark = { ranMs: 0, share: 0 };
 
@@ -63,23 +60,12 @@ class Heartbeat {
     for (;;) {
       const ranMs = this.ranMs();
       const wakeAt = Math.min(ranMs + lookAfterMs(ranMs, every), this.reportAt, this.listenAt);
-      const cpuMs = this.options.cpuMs?.();
       await clock.sleep(durationMs(wakeAt - ranMs), stopped);
-      if (cpuMs !== undefined) this.noteStall(ranMs, wakeAt, cpuMs);
       if (stopped.aborted) return;
       if ((await this.look()) === 'continue') continue;
       this.options.onCancel();
       return;
     }
-  }
-
-  /** By how much it woke too late, where it was not busy meanwhile: a slow one has turns, and one that computes uses time. */
-  private noteStall(sleptAt: number, wakeAt: number, cpuAt: number): void {
-    const { meter, cpuMs } = this.options;
-    const ranMs = this.ranMs();
-    const usedMs = (cpuMs?.() ?? 0) - cpuAt;
-    const lateMs = ranMs - wakeAt;
-    if (lateMs >= leastStallMs && usedMs <= idleShare * (ranMs - sleptAt)) meter.stalledMs += lateMs;
   }
 
   private ranMs(): number {
@@ -130,11 +116,13 @@ class Heartbeat {
 /** Reports progress whatever the data does, until told to cancel or stopped. `stop` resolves when no report is under way. */
 export function startHeartbeat(options: HeartbeatOptions): { stop(): Promise<void> } {
   const stopped = new AbortController();
+  const { cpuMs } = options;
   const beating = new Heartbeat(options).run(stopped.signal);
+  const watching = cpuMs === undefined ? undefined : watchStalls({ ...options, cpuMs }, stopped.signal);
   return {
     async stop() {
       stopped.abort();
-      await beating;
+      await Promise.all([beating, watching]);
     },
   };
 }

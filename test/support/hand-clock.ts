@@ -11,6 +11,10 @@ export class HandClock implements PaceHost {
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
+      if (signal?.aborted === true) {
+        resolve();
+        return;
+      }
       const sleeper = { at: this.time + ms, wake: resolve };
       this.sleepers.add(sleeper);
       signal?.addEventListener('abort', () => {
