@@ -224,3 +224,45 @@ describe('what no retry can mend', () => {
     expect(otherActions(explanation, 'retry', 'stop')).toEqual([]);
   }, 180_000);
 });
+
+describe('a fault of one node', () => {
+  it('does not lose the job: its task is launched elsewhere, though that node is free and was used last', async () => {
+    const place = await workplace();
+    await writeFile(place.path('marked.txt'), text.toString().replace('\n77\n', '\nlast\n'));
+    // The worker that has the marked task first fails it whenever it has it; it ends after all others.
+    const bad = place.path('bad');
+    const program = `
+      if grep -q last; then
+        sleep 1.5
+        [ -e '${bad}' ] || echo $PPID >'${bad}'
+        if [ "$(cat '${bad}')" = $PPID ]; then echo broken >&2; exit 3; fi
+      fi
+      echo ok`;
+    const ran = await runExplained({
+      place,
+      job: {
+        name: 'one-bad-node',
+        stages: [
+          {
+            name: 'check',
+            operator: 'exec',
+            options: { command: ['sh', '-c', program] },
+            inputs: [{ s3: ['marked.txt'], splitBytes: Math.ceil(text.length / tasks) }],
+          },
+        ],
+      },
+      options: ['--slots', '4'],
+    });
+    const { exitCode, report, explanation } = ran;
+    expect([exitCode, report.error]).toEqual([0, null]);
+    expect((await place.parts('out')).toString()).toBe('ok\n'.repeat(tasks));
+    const [failed] = explanation.failures;
+    expect(explanation.failures).toMatchObject([{ cause: 'user-code' }]);
+    const attempts = await attemptsBeside(ran, failed?.attemptId ?? '');
+    expect(endsOf(attempts).filter((end) => end !== 'lost')).toEqual(['failed', 'won']);
+    expect(attempts.at(-1)?.node).not.toBe(attempts[0]?.node);
+    expect(report.attempts).toMatchObject({ lost: 0, backups: 0 });
+    expect(report.attempts.declined).toBeLessThanOrEqual(2);
+    if (report.attempts.declined > 0) expect(ran.text).toContain('1 attempt of its task failed there');
+  }, 180_000);
+});

@@ -69,6 +69,14 @@ export type FailedAttempt = Pick<AttemptView, 'failure' | 'node'>;
 const mayRepeat = ({ failure }: FailedAttempt): boolean =>
   failure !== undefined && repeatable.has(failure.cause) && !passing.test(failure.message);
 
+/** Nodes on which attempts of a task have failed by themselves, which may be the nodes' fault: elsewhere the next tells more. */
+export function nodesFailedOn({ attempts }: Pick<TaskView, 'attempts'>): readonly string[] {
+  const nodes = new Set<string>();
+  for (const each of attempts)
+    if (each.state === 'failed' && each.node !== undefined && mayRepeat(each)) nodes.add(each.node);
+  return [...nodes];
+}
+
 /** Whether two attempts of one task failed of the same cause with the same message. */
 export function areAlike(a: FailedAttempt, b: FailedAttempt): boolean {
   if (!mayRepeat(a) || !mayRepeat(b)) return false;

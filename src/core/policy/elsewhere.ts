@@ -1,12 +1,13 @@
 import { limits } from '../../contracts/limits.ts';
 import { quantileOf } from '../../lib/sorted-numbers.ts';
+import { nodesFailedOn } from '../model/failed-alike.ts';
 import { isDeclined, type JobState, type StageView, type TaskView } from '../model/job-view.ts';
 import { meanMs } from '../model/stage-statistics.ts';
 import type { Account } from './account.ts';
 import type { PolicySet, PolicyView } from './policy-set.ts';
 
 /**
- * Launches away from slow nodes. A host that lets nodes be chosen gets names of those that are free; on one that places
+ * Launches away from slow nodes, and from those where a task has failed. A host that lets nodes be chosen gets names of those that are free; on one that places
  * attempts itself, as Lambda does, a worker on a node that is named declines, and its task is launched again.
  */
 
@@ -31,14 +32,14 @@ function usualMsOf(stage: StageView, { stages }: JobState): number {
   return Math.min(Infinity, ...others);
 }
 
-/**
- * Whether a task is to be declined by slow nodes: not where it was as often as it may be, nor where its like are over
- * sooner than it would be launched again.
- */
+/** Whether a task was declined as often as it may be. */
+const isDeclinedEnough = ({ attempts }: TaskView): boolean =>
+  attempts.filter(isDeclined).length >= limits.declinesPerTask;
+
+/** Whether a task may be declined by slow nodes: not where its like are over sooner than it would be launched again. */
 function mayBeDeclined({ state, terms }: Account, task: TaskView): boolean {
   const stage = state.stages[task.stage];
-  if (stage === undefined || task.attempts.filter(isDeclined).length >= limits.declinesPerTask) return false;
-  return usualMsOf(stage, state) >= declineMs(stage, terms.tickMs ?? 0);
+  return stage !== undefined && usualMsOf(stage, state) >= declineMs(stage, terms.tickMs ?? 0);
 }
 
 /** Nodes off which owed tasks are kept. Without a slot nothing is launched anywhere, and they need not be looked for. */
@@ -47,7 +48,9 @@ export const nodesDeclined = (policy: PolicySet, view: PolicyView, free: number)
 
 /**
  * The nodes to name with a launch: of those to be avoided, the ones that could run it. On a host that places attempts
- * itself there are as many nodes as attempts at once: where all are named, a launch is declined for nothing.
+ * itself there are as many nodes as attempts at once: where all are named, a launch is declined for nothing. There those on which
+ * the task has failed are named as well, and however short it is: such a host gives the next launch to the node that was used last,
+ * so that one with a fault of its own would fail the task until its job is lost.
  */
 export function namedNodes(account: Account, task: TaskView, avoid: readonly string[]): readonly string[] {
   const { freeNodes } = account.terms;
@@ -55,8 +58,11 @@ export function namedNodes(account: Account, task: TaskView, avoid: readonly str
     const freed = new Set(account.freedNodes);
     return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
   }
-  if (avoid.length === 0 || !mayBeDeclined(account, task)) return [];
-  return avoid.slice(0, Math.max(0, Math.min(limits.avoidedNodes, account.view.slots.cluster - 1)));
+  const failedOn = nodesFailedOn(task);
+  if (avoid.length + failedOn.length === 0 || isDeclinedEnough(task)) return [];
+  const slow = mayBeDeclined(account, task) ? avoid : [];
+  const most = Math.max(0, Math.min(limits.avoidedNodes, account.view.slots.cluster - 1));
+  return [...new Set([...failedOn, ...slow])].slice(0, most);
 }
 
 /** Free slots that lie on other nodes than those to be avoided. Launches of this tick may have taken any of them. */

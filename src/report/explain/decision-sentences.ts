@@ -181,7 +181,8 @@ function sentencesOf(action: ToldAction, sent: Sent): readonly string[] {
 }
 
 /** Why a node is avoided; nothing where the log does not tell. */
-function avoidedText({ slowdown, attempts }: ToldAction['facts']): string {
+function avoidedText({ slowdown, attempts, failedThere }: ToldAction['facts']): string {
+  if (failedThere !== undefined) return `: ${plural(failedThere, 'attempt')} of its task failed there`;
   if (attempts === undefined) return '';
   const there = `: ${plural(attempts, 'attempt')} there `;
   return slowdown === undefined
@@ -277,23 +278,34 @@ function saidOnce(actions: readonly ToldAction[]): readonly ToldAction[] {
   });
 }
 
+/** Launches without the end of those that were declined: that is told by itself. */
+function withoutDeclined(actions: readonly ToldAction[]): readonly ToldAction[] {
+  const declined = new Set(actions.flatMap(({ kind, of }) => (kind === 'decline' ? [of] : [])));
+  if (declined.size === 0) return actions;
+  return actions.map((action) => {
+    const { end, ...rest } = action;
+    return end !== undefined && declined.has(action.of) ? rest : action;
+  });
+}
+
 /**
  * What was done, one sentence each; stops of attempts whose sibling had won go without saying, and first attempts that
  * were sent to a zone or to Fargate are told with the first of them. Of many the first of each kind and reason are told.
  */
 export function actionSentences(actions: readonly ToldAction[]): readonly string[] {
-  const sent = Map.groupBy(actions.filter(isSent), sentTo);
-  const told = saidOnce(actions).flatMap((action) =>
+  const all = withoutDeclined(actions);
+  const sent = Map.groupBy(all.filter(isSent), sentTo);
+  const told = saidOnce(all).flatMap((action) =>
     sentencesOf(action, sent).map((sentence) => ({ action, sentence })),
   );
   if (told.length <= actionsTold) return told.map(({ sentence }) => sentence);
   const alike = Map.groupBy(told, ({ action: { kind, reason = '' } }) =>
     byReason.has(kind) ? `${kind}, ${reason}` : kind,
   );
-  return [...alike.values()].flatMap((all) => {
-    const rest = all.slice(toldOfKind).map(({ action }) => action);
+  return [...alike.values()].flatMap((each) => {
+    const rest = each.slice(toldOfKind).map(({ action }) => action);
     return [
-      ...all.slice(0, toldOfKind).map(({ sentence }) => sentence),
+      ...each.slice(0, toldOfKind).map(({ sentence }) => sentence),
       ...(rest.length === 0 ? [] : [moreText(rest)]),
     ];
   });

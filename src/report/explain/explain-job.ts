@@ -54,7 +54,7 @@ export function explainJob(facts: JobFacts, about?: About): Explanation {
     slowNodes: [...slowNodesOf(wanted, known.causes)],
     actions: decisions.actions
       .filter(({ of }) => (of === undefined ? about === undefined : isWanted(of)))
-      .map((action) => ({ ...action, ...endOfAction(action.of, known) })),
+      .map((action) => ({ ...action, ...endOfAction(action, known) })),
     declined: decisions.declined.filter(({ task }) => isWanted(task)),
     failures: wanted.flatMap(failureOf(decisions)),
     cost: costOf(known, wanted, about),
@@ -242,15 +242,24 @@ function endingOf(run: AttemptRun, { winner, makers }: TaskRuns): ExplainedAttem
 }
 
 function endOfAction(
-  id: string | undefined,
+  { of, kind, reason, facts }: ToldDecisions['actions'][number],
   { runs, tasks }: Known,
-): { readonly end?: ExplainedAttempt['end']; readonly takenUp?: number } {
-  const run = runs.find(({ attempt }) => attempt.attemptId === id);
+): Partial<Pick<Explanation['actions'][number], 'end' | 'takenUp' | 'facts'>> {
+  const run = runs.find(({ attempt }) => attempt.attemptId === of);
   if (run === undefined) return {};
   const task = tasks.get(taskIdOf(run));
   if (task === undefined) return {};
   const takenUp = run.attempt.progress?.takenUp?.attempt;
-  return { end: endingOf(run, task), ...(takenUp === undefined ? {} : { takenUp }) };
+  // Why a node is avoided that no job knows as slow.
+  const failedThere =
+    kind === 'decline'
+      ? task.runs.filter((each) => hasFailed(each) && each.attempt.node === reason).length
+      : 0;
+  return {
+    end: endingOf(run, task),
+    ...(takenUp === undefined ? {} : { takenUp }),
+    ...(failedThere === 0 ? {} : { facts: { ...facts, failedThere } }),
+  };
 }
 
 const failureOf =

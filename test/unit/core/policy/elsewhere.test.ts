@@ -5,6 +5,7 @@ import { holdMsOf } from '../../../../src/core/policy/elsewhere.ts';
 import { addAttempt, applyAttempt } from '../../../../src/core/model/job-state.ts';
 import { summarizeJob } from '../../../../src/core/model/job-summary.ts';
 import type { JobState } from '../../../../src/core/model/job-view.ts';
+import type { FailureCause } from '../../../../src/contracts/records.ts';
 import { epochMs } from '../../../../src/contracts/units.ts';
 import { attempt, attemptRecord, failure } from '../../../support/job-states.ts';
 import { jobOf, nowMs, type TaskSpec, viewOf } from '../../../support/policy-views.ts';
@@ -42,6 +43,43 @@ function decline(state: JobState, id: string): void {
   expect([node, claimedAt]).toEqual(['node', epochMs(1)]);
   applyAttempt(state, record, epochMs(nowMs));
 }
+
+/** An attempt of the third task is launched, and fails on node `bad`. */
+function fail(state: JobState, number: number, cause: FailureCause): void {
+  const id = attempt(`map/2/${number}`);
+  addAttempt(state, id, number === 0 ? 'first' : 'retry', epochMs(nowMs));
+  const failed = attemptRecord(id, 'failed', nowMs, { node: 'bad', failure: failure(cause) });
+  applyAttempt(state, failed, epochMs(nowMs));
+}
+
+describe('launches away from nodes where the task has failed', () => {
+  it("are made however short its like are, twice at most: the fault may be the node's", () => {
+    const view = viewOf([running, done(10), {}]);
+    const { state } = view;
+    fail(state, 0, 'user-code');
+    for (const number of [1, 2, 3]) {
+      expect(launched(view, state)).toEqual([[`map/2/${number}`, 'retry', number < 3 ? ['bad'] : []]]);
+      addAttempt(state, attempt(`map/2/${number}`), 'retry', epochMs(nowMs));
+      if (number < 3) decline(state, `map/2/${number}`);
+    }
+  });
+
+  it('keep off slow ones, too, where that is worth it, and off none of a fault that passes with any node', () => {
+    const after = (doneMs: number, cause: FailureCause): unknown[] => {
+      const view = viewOf([running, done(doneMs), {}]);
+      fail(view.state, 0, cause);
+      return launched(view, view.state);
+    };
+    expect(after(1_000, 'user-code')).toEqual([['map/2/1', 'retry', ['bad', 'slow']]]);
+    expect(after(1_000, 'storage')).toEqual([['map/2/1', 'retry', ['slow']]]);
+  });
+
+  it('go anywhere where the cluster has no other', () => {
+    const view = viewOf([running, done(1_000), {}], { cluster: 1 });
+    fail(view.state, 0, 'user-code');
+    expect(launched(view, view.state)).toEqual([['map/2/1', 'retry', []]]);
+  });
+});
 
 describe('launches away from slow nodes', () => {
   it('are made again at once where a worker has declined, twice at most, and are no failures', () => {

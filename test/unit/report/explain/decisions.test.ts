@@ -65,6 +65,24 @@ describe('decisions in a log', () => {
     ]);
   });
 
+  it('say that a launch was declined once, not also that it was lost, and that the task had failed there', () => {
+    const { actions } = told(
+      ['launched', { attemptId: 'map/4/1', reason: 'retry' }],
+      ['attempt-declined', { attemptId: 'map/4/1', node: 'worker/bad' }],
+      ['launched', { attemptId: 'map/4/2', reason: 'retry' }],
+    );
+    const ended = actions.map((action) => {
+      if (action.of !== 'map/4/1') return { ...action, end: 'won' as const };
+      const isDecline = action.kind === 'decline';
+      return { ...action, end: 'lost' as const, ...(isDecline ? { facts: { failedThere: 1 } } : {}) };
+    });
+    expect(actionSentences(ended)).toEqual([
+      '03:04:00 map/4/1 was launched again, after an attempt that came to nothing.',
+      '03:04:01 map/4/1 was declined by its worker, whose node its launch says to avoid (worker/bad): 1 attempt of its task failed there.',
+      '03:04:02 map/4/2 was launched again, after an attempt that came to nothing. It won.',
+    ]);
+  });
+
   it('are grouped by reason where they were refusals, those without numbers as waits', () => {
     const refusals = [0, 1, 2, 3].map((task): [string, object] => [
       'refused',
