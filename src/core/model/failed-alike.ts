@@ -69,12 +69,18 @@ export type FailedAttempt = Pick<AttemptView, 'failure' | 'node'>;
 const mayRepeat = ({ failure }: FailedAttempt): boolean =>
   failure !== undefined && repeatable.has(failure.cause) && !passing.test(failure.message);
 
-/** Nodes on which attempts of a task have failed by themselves, which may be the nodes' fault: elsewhere the next tells more. */
-export function nodesFailedOn({ attempts }: Pick<TaskView, 'attempts'>): readonly string[] {
-  const nodes = new Set<string>();
+/**
+ * Nodes on which attempts of a task have failed by themselves, which may be the nodes' fault: elsewhere the next tells more. None
+ * where no other node is known (`nodes` of the job so far): two failures on the only one tell as much (`hasFailedAlike`).
+ */
+export function nodesFailedOn(
+  { attempts }: Pick<TaskView, 'attempts'>,
+  nodes: ReadonlyMap<string, unknown>,
+): readonly string[] {
+  const failed = new Set<string>();
   for (const each of attempts)
-    if (each.state === 'failed' && each.node !== undefined && mayRepeat(each)) nodes.add(each.node);
-  return [...nodes];
+    if (each.state === 'failed' && each.node !== undefined && mayRepeat(each)) failed.add(each.node);
+  return failed.size > 0 && [...nodes.keys()].some((node) => !failed.has(node)) ? [...failed] : [];
 }
 
 /** Whether two attempts of one task failed of the same cause with the same message. */

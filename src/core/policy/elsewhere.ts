@@ -58,7 +58,7 @@ export function namedNodes(account: Account, task: TaskView, avoid: readonly str
     const freed = new Set(account.freedNodes);
     return avoid.filter((node) => freeNodes.has(node) || freed.has(node));
   }
-  const failedOn = nodesFailedOn(task);
+  const failedOn = nodesFailedOn(task, account.state.nodes);
   if (avoid.length + failedOn.length === 0 || isDeclinedEnough(task)) return [];
   const slow = mayBeDeclined(account, task) ? avoid : [];
   const most = Math.max(0, Math.min(limits.avoidedNodes, account.view.slots.cluster - 1));

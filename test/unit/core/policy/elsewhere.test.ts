@@ -74,6 +74,13 @@ describe('launches away from nodes where the task has failed', () => {
     expect(after(1_000, 'storage')).toEqual([['map/2/1', 'retry', ['slow']]]);
   });
 
+  it('keep off slow ones alone where no other is known: a second failure on the only one tells as much', () => {
+    const view = viewOf([{}, {}, {}]);
+    fail(view.state, 0, 'user-code');
+    expect([...view.state.nodes.keys()]).toEqual(['bad']);
+    expect(launched(view, view.state)).toEqual([['map/2/1', 'retry', ['slow']]]);
+  });
+
   it('go anywhere where the cluster has no other', () => {
     const view = viewOf([running, done(1_000), {}], { cluster: 1 });
     fail(view.state, 0, 'user-code');
